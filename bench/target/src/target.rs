@@ -107,11 +107,11 @@ impl Target {
     /// If these are not several of ours, or it does not start.
     pub async fn add_server(&self) -> Result<Duration> {
         let Program::ThreeOurs(binary) = &self.program else { return Err("only ours are added to".into()) };
-        let urls = fs::read_to_string(self.directory.path().join("etcd.urls"))?;
+        let urls = self.etcd()?.join(",");
         let begin = Instant::now();
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints"]);
-        command.arg(urls.trim()).arg("--data-dir").arg(self.directory.path().join("data"));
+        command.arg(urls).arg("--data-dir").arg(self.directory.path().join("data"));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take();
         let mut processes = Processes::Ours(child);
@@ -146,6 +146,17 @@ impl Target {
         let run = self.program.run(self.directory.path(), &self.kubeconfig, self.files).await?;
         (self.processes, self.access, self.connection, self.ready) = run;
         Ok(())
+    }
+
+    /// Where the members of etcd are, if there are several servers over them.
+    ///
+    /// # Errors
+    ///
+    /// If there is one server.
+    pub fn etcd(&self) -> Result<Vec<String>> {
+        let urls = fs::read_to_string(self.directory.path().join("etcd.urls"))
+            .map_err(|error| format!("it is not known where etcd is: {error}"))?;
+        Ok(urls.trim().split(',').map(str::to_owned).collect())
     }
 
     /// Where other programs find how to reach it.

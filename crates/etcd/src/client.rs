@@ -16,8 +16,8 @@ use crate::watcher::Watcher;
 
 /// A client of one etcd cluster. A handle: clones share the connection.
 ///
-/// A call goes to the endpoint that answered last. If that cannot be reached, or sees no leader, the next one is asked; a write only if it
-/// is certain that it was not sent. See [`ClientBuilder`] for deadlines and credentials.
+/// A call goes to the endpoint that answered last, or [leads](Self::find_leader). If that cannot be reached, or sees no leader, the next one is
+/// asked; a write only if it is certain that it was not sent. See [`ClientBuilder`] for deadlines and credentials.
 ///
 /// Futures may be dropped at any time. A write whose future was dropped may happen nevertheless.
 #[derive(Clone)]
@@ -84,6 +84,13 @@ impl Client {
     /// How the member that is asked is doing.
     pub async fn status(&self) -> Result<Status, Error> {
         self.call("/etcdserverpb.Maintenance/Status", &Nothing, Kind::Read).await
+    }
+
+    /// Has further calls go to the endpoint whose member leads: what others are asked, they hand on to it, or ask it how far they may answer by themselves. Calls
+    /// and streams that have begun stay where they are. Gives whether an endpoint says within a second that it leads; if none does, everything
+    /// stays as it is.
+    pub async fn find_leader(&self) -> Result<bool, Error> {
+        self.session.find_leader().await
     }
 
     /// Has another member lead. Only the one that leads can be asked for it.

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::{Authenticate, Token};
+use crate::cluster::{Authenticate, Status, Token};
 use crate::connection::{Connection, Metadata, Outgoing, reason};
 use crate::endpoint::Endpoint;
 use crate::error::{Code, Error};
 use crate::grpc::{self, Frames};
-use crate::message::Decode as _;
+use crate::message::{Decode as _, Nothing};
 use crate::settings::{ClientBuilder, Password};
+
+/// How long an endpoint may take to be connected to and to say whether its member leads.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the handles of a client share.
 #[derive(Clone)]
@@ -163,6 +169,44 @@ impl Session {
             *current = None;
             self.shared.settings.preferred.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Has further calls go to the endpoint whose member leads. Calls and streams that have begun stay where they are. Gives whether there is
+    /// one that says so in time; if not, everything stays as it is.
+    pub(crate) async fn find_leader(&self) -> Result<bool, Error> {
+        let Shared { settings, endpoints, connection, .. } = &*self.shared;
+        let current = self.connection(Instant::now() + settings.timeout).await?;
+        if matches!(self.leads(&current).await, Ok(true)) {
+            return Ok(true);
+        }
+        let others = endpoints.iter().enumerate().filter(|(_, endpoint)| **endpoint != current.endpoint);
+        let mut looks: FuturesUnordered<_> = others
+            .map(async |(at, endpoint)| {
+                let opened = Connection::open(settings, endpoint).await.ok()?;
+                self.leads(&opened).await.ok()?.then_some((at, opened))
+            })
+            .map(|look| tokio::time::timeout(LOOK_TIMEOUT, look))
+            .collect();
+        while let Some(looked) = looks.next().await {
+            if let Ok(Some((at, leader))) = looked {
+                *connection.lock().await = Some(Arc::new(leader));
+                settings.preferred.store(at, Ordering::Relaxed);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the member at the other end leads.
+    async fn leads(&self, connection: &Connection) -> Result<bool, Error> {
+        let deadline = Instant::now() + LOOK_TIMEOUT;
+        let times = Times { first: deadline, all: deadline };
+        let token = self.token(connection, times).await?;
+        let frame = grpc::frame(&Nothing)?;
+        let answer =
+            self.exchange(connection, "/etcdserverpb.Maintenance/Status", frame, token, times).await?;
+        let status = Status::decode(&answer)?;
+        Ok(status.leader != 0 && status.leader == status.header.member)
     }
 
     /// The token to call with; nothing, if nobody has to log in.

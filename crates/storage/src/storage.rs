@@ -51,6 +51,12 @@ pub trait Storage: Send + Sync + 'static {
     /// Reads one key, now or at a revision.
     fn get<'a>(&'a self, key: &'a str, at: Option<Revision>) -> Answer<'a, Found>;
 
+    /// Reads one key as far as this process has been told, without asking those that share the storage: what others have committed may be missing.
+    /// For what a commit depends on: a precondition tells whether it was so.
+    fn known<'a>(&'a self, key: &'a str) -> Answer<'a, Found> {
+        self.get(key, None)
+    }
+
     /// Reads a stretch of keys in order.
     fn range(&self, range: Range) -> Answer<'_, Page>;
 
@@ -111,6 +117,10 @@ pub struct Found {
 impl<S: Storage + ?Sized> Storage for Arc<S> {
     fn get<'a>(&'a self, key: &'a str, at: Option<Revision>) -> Answer<'a, Found> {
         (**self).get(key, at)
+    }
+
+    fn known<'a>(&'a self, key: &'a str) -> Answer<'a, Found> {
+        (**self).known(key)
     }
 
     fn range(&self, range: Range) -> Answer<'_, Page> {

@@ -310,23 +310,31 @@ async fn a_member_that_falls_silent_is_left_for_another_within_seconds() {
     let client = Client::builder(proxies.iter().map(Proxy::endpoint)).build().unwrap();
     let default = EtcdOptions { compaction_interval: None, ..EtcdOptions::default() };
     let storage = Etcd::open(client, default, Options::default()).await.unwrap();
+    // Whatever it is connected to falls silent, and what was silent before is not any more. One member is always left.
+    let silence = || {
+        let used: Vec<bool> = proxies.iter().map(|proxy| proxy.connections() > 0).collect();
+        let mut left = proxies.len() - 1;
+        for (proxy, used) in proxies.iter().zip(used) {
+            let mute = used && left > 0;
+            left -= usize::from(mute);
+            proxy.mute(mute);
+        }
+    };
     let other = open(members[1].builder().build().unwrap()).await;
     let first = put(&storage, "/a", "0").await;
     let mut watch = storage.watch("/", first).await.unwrap();
     // Nobody but a watcher waits for anything.
-    proxies[0].mute(true);
+    silence();
     let begin = tokio::time::Instant::now();
     let second = put(&other, "/a", "1").await;
     assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), second));
     let told = begin.elapsed();
     // The next one is silent, too: somebody reads, then somebody writes.
-    proxies[0].mute(false);
-    proxies[1].mute(true);
+    silence();
     put(&other, "/a", "2").await;
     let (read, reading) = patiently(async || storage.get("/a", None).await).await;
     assert_eq!(read.entry.unwrap().value, "2");
-    proxies[1].mute(false);
-    proxies[2].mute(true);
+    silence();
     let (_, writing) = patiently(async || storage.commit(Commit::new().put("/a", "3")).await).await;
     println!("a silent member: watchers waited {told:?}, readers {reading:?}, writers {writing:?}");
     assert!(told.max(reading).max(writing) < Duration::from_secs(15), "{told:?} {reading:?} {writing:?}");
@@ -424,6 +432,66 @@ async fn another_leader_is_hardly_noticed() {
         assert_eq!(value(&storage, "/a").await, Some(round.to_string()));
     }
     while next(&mut watch).await.unwrap().1 < last {}
+}
+
+/// What others are asked, they ask the leader, or hand on to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_member_that_leads_is_asked_also_when_it_is_another_one() {
+    let Some(members) = Server::cluster(3, &[]).await.unwrap() else { return };
+    let mut proxies = Vec::new();
+    for member in &members {
+        proxies.push(Proxy::to(member.port()).await.unwrap());
+    }
+    let asked: Vec<_> = members.iter().map(|member| member.builder().build().unwrap()).collect();
+    // Which of the proxies is before the one that leads, by the number of the member.
+    let leading = async || {
+        timeout(LONG, async {
+            loop {
+                for (at, client) in asked.iter().enumerate() {
+                    let status = client.status().await.unwrap();
+                    if status.leader == status.header.member {
+                        return (at, status.leader);
+                    }
+                }
+            }
+        })
+        .await
+        .expect("nobody leads")
+    };
+    let (first, _) = leading().await;
+    // The endpoint that is tried first is one that follows.
+    let endpoints = (1..=3).map(|step| proxies[(first + step) % 3].endpoint());
+    let default = EtcdOptions { compaction_interval: None, may_lead: false, ..EtcdOptions::default() };
+    let client = Client::builder(endpoints).build().unwrap();
+    let storage = Etcd::open(client, default, Options::default()).await.unwrap();
+    let connected = async |wanted: [usize; 3]| {
+        let all = async {
+            while [0, 1, 2].map(|at: usize| proxies[at].connections()) != wanted {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(LONG, all).await.unwrap_or_else(|_| panic!("never connected as in {wanted:?}"));
+    };
+    let mut wanted = [0; 3];
+    wanted[first] = 1;
+    connected(wanted).await;
+    let begun = put(&storage, "/a", "0").await;
+    let mut watch = storage.watch("/", begun).await.unwrap();
+    connected(wanted).await;
+
+    let second = (first + 1) % 3;
+    let to = asked[second].status().await.unwrap().header.member;
+    asked[first].move_leader(to).await.unwrap();
+    // It is followed where it was, and asked there.
+    wanted[second] = 1;
+    connected(wanted).await;
+    let (_, leader) = leading().await;
+    assert_eq!(leader, to);
+    let last = put(&storage, "/a", "1").await;
+    assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), last));
+    assert_eq!(value(&storage, "/a").await.as_deref(), Some("1"));
+    assert_eq!((storage.epoch(), storage.trouble()), (0, None));
+    connected(wanted).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ mod fan_out;
 mod growth;
 mod large;
 mod lists;
+mod members;
 mod reads;
 mod restart;
 mod servers;

@@ -5,6 +5,7 @@ use watchkeeper_bench_target::{Ask, Kind, Memory, Result, by_clients};
 
 use super::fan_out::reached;
 use super::lists::List;
+use super::members::Asked;
 use super::{Bench, FILLERS, PREPARATION, clients, limited};
 use crate::wanted::Wanted;
 
@@ -25,17 +26,20 @@ impl Bench {
         for count in CLIENTS {
             let kind = Kind::new(format!("shared{count}"));
             self.define(&kind).await?;
-            let row = Wanted::new(Unit::Rate, format!("three servers: creates, {}", clients(count)));
+            let what = format!("three servers: creates, {}", clients(count));
+            let row = Wanted::new(Unit::Rate, &*what);
             self.alternate([row.better(TIMES)], async |side| {
                 let creates = side.size.requests_of(count);
                 Ok([creates as f64 / side.create(&kind, count, creates).await?])
             })
             .await;
+            self.members(Asked::Create, count, &what).await?;
         }
         let kind = Kind::new("sharedreads");
         self.fill(&kind, OBJECTS).await?;
         for count in CLIENTS {
-            let row = Wanted::new(Unit::Rate, format!("three servers: gets, {}", clients(count)));
+            let what = format!("three servers: gets, {}", clients(count));
+            let row = Wanted::new(Unit::Rate, &*what);
             self.alternate([row.better(TIMES)], async |side| {
                 let (gets, last) = (side.size.requests_of(count) * 4, side.last());
                 let time = by_clients(&side.access, count, 0..gets, async |connection, number| {
@@ -45,6 +49,7 @@ impl Bench {
                 Ok([gets as f64 / time.await?])
             })
             .await;
+            self.members(Asked::Head, count, &what).await?;
         }
         let (kind, count) = (Kind::new("sharedlists"), self.size.objects);
         self.fill(&kind, count).await?;

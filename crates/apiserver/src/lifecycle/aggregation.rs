@@ -18,9 +18,11 @@ use crate::server::Server;
 use crate::status_error::StatusError;
 use crate::write::Subresource;
 
-/// What the tasks are called: the one that follows what others serve, and the one that says whether they are available.
+/// What the tasks are called: the one that follows what others serve, the one that says whether they are available, and the one that keeps
+/// published how they can believe this server.
 pub(super) const FOLLOW: &str = "aggregation";
 pub(super) const CHECK: &str = "api-service-availability";
+pub(super) const PUBLISH: &str = "front-proxy";
 
 /// How often other servers are asked, if nothing changes.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -31,10 +33,19 @@ const COALESCE_INTERVAL: Duration = Duration::from_millis(200);
 /// The label by which an EndpointSlice says whose it is.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Where other servers read how to believe this one, and the most authorities that are kept there: of servers that share the storage, and of
-/// those that were here before.
+/// Where other servers read how to believe this one.
 const PUBLISHED: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
-const MOST_AUTHORITIES: usize = 8;
+
+/// The most authorities that are kept there, each of 700 bytes: of servers that share the storage, and of those that were here before.
+const MOST_AUTHORITIES: usize = 16;
+
+/// How soon after it was published it is published again, at the earliest: more servers than have room would drop each other's authorities
+/// without end.
+const SPACING: Duration = Duration::from_secs(1);
+
+/// The fields with certificates. Those of other servers stay in them.
+const AUTHORITY: &str = "requestheader-client-ca-file";
+const CLIENT_AUTHORITY: &str = "client-ca-file";
 
 /// Waits for the next snapshot. Returns the APIServices in it that name a Service, for one of the tasks; `None` if the storage is closed.
 async fn registered(server: &Server, task: &str, following: &mut Follow<'_>) -> Option<Vec<(Value, Remote)>> {
@@ -207,49 +218,115 @@ async fn backend(server: &Server, service: &Value) -> Result<Backend, StatusErro
     Ok(backend)
 }
 
-/// Says in a ConfigMap how other servers can believe this one, and the headers in which they are told who asks.
+/// Says in a ConfigMap how other servers can believe this one, and the headers in which they are told who asks. Authorities of clients that this
+/// server does not know are dropped; a server that knows them adds them again.
 pub(crate) async fn publish(server: &Server) -> Result<(), StatusError> {
-    let (namespace, name) = PUBLISHED;
-    let Some(resource) = server.registry().find("", "v1", "configmaps") else { return Ok(()) };
-    let place = ObjectRef { resource, namespace: Some(namespace.into()), name: name.into() };
-    let authority = server.aggregator.authority();
-    let mut data = json!({
-        "requestheader-allowed-names": json!([ALLOWED_NAME]).to_string(),
-        "requestheader-client-ca-file": authority,
-        "requestheader-extra-headers-prefix": r#"["X-Remote-Extra-"]"#,
-        "requestheader-group-headers": r#"["X-Remote-Group"]"#,
-        "requestheader-uid-headers": r#"["X-Remote-Uid"]"#,
-        "requestheader-username-headers": r#"["X-Remote-User"]"#,
-    });
-    if let Some(clients) = &server.options.certificate_authority {
-        data["client-ca-file"] = clients.as_str().into();
-    }
+    let Some(place) = published(server) else { return Ok(()) };
+    let begin = |object: &mut Value| {
+        if server.options.certificate_authority.is_some() {
+            object["data"][CLIENT_AUTHORITY] = "".into();
+        }
+        correct(server, object);
+    };
+    write_published(server, &place, begin).await
+}
+
+async fn write_published(
+    server: &Server,
+    place: &ObjectRef,
+    change: impl Fn(&mut Value) + Send + Sync,
+) -> Result<(), StatusError> {
     if server.storage.get(&place.key(), None).await?.entry.is_none() {
-        let object =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+        let (namespace, name) = PUBLISHED;
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        change(&mut object);
         match server.writer.create_as(MANAGER, "", "v1", "configmaps", Some(namespace), object).await {
             Err(failure) if failure.reason == "AlreadyExists" => {}
             made => return made.map(drop),
         }
     }
-    let correct = |object: &mut Value| {
-        let field = "requestheader-client-ca-file";
-        let known = object["data"][field].as_str().unwrap_or_default().to_owned();
-        let all = with_authority(&known, authority);
-        for (name, value) in data.as_object().into_iter().flatten() {
-            object["data"][name] = value.clone();
+    server.writer.modify_as(MANAGER, place, Subresource::Main, change).await
+}
+
+/// Publishes it again whenever it is lost, until the storage is closed: by a deletion, by a change, by a backup that is restored, or by more servers
+/// than there is room for.
+pub(super) async fn keep_published(server: Arc<Server>) {
+    let Some(place) = published(&server) else { return };
+    let key = place.key();
+    let mut following = storage::follow(&*server.storage, "the authority of the front proxy", &key);
+    while let Some(followed) = following.next().await {
+        let page = match followed {
+            Followed::Snapshot(page) => page,
+            // There are few, and its own are among them.
+            Followed::Event(_) => {
+                following.again();
+                continue;
+            }
+            Followed::Progress(_) => continue,
+        };
+        let stored = page.entries.iter().find(|entry| *entry.key == *key);
+        let is_complete = stored.and_then(|entry| place.resource.read(entry).ok()).is_some_and(|object| {
+            let mut wanted = object.clone();
+            correct(&server, &mut wanted);
+            wanted == object
+        });
+        if is_complete {
+            continue;
         }
-        object["data"][field] = all.into();
-    };
-    server.writer.modify_as(MANAGER, &place, Subresource::Main, correct).await
+        match write_published(&server, &place, |object| correct(&server, object)).await {
+            Ok(()) => tokio::time::sleep(SPACING).await,
+            Err(failure) => {
+                tracing::warn!(name = PUBLISHED.1, failure = %failure.message, "the authority of the front proxy could not be published");
+                tokio::time::sleep(INTERVAL).await;
+                following.again();
+            }
+        }
+    }
+}
+
+/// The ConfigMap with how other servers can believe this one.
+fn published(server: &Server) -> Option<ObjectRef> {
+    let (namespace, name) = PUBLISHED;
+    let resource = server.registry().find("", "v1", "configmaps")?;
+    Some(ObjectRef { resource, namespace: Some(namespace.into()), name: name.into() })
+}
+
+/// Adds what other servers have to know of this one, where it is missing.
+fn correct(server: &Server, object: &mut Value) {
+    let fields = [
+        ("requestheader-allowed-names", json!([ALLOWED_NAME]).to_string()),
+        ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#.to_owned()),
+        ("requestheader-group-headers", r#"["X-Remote-Group"]"#.to_owned()),
+        ("requestheader-uid-headers", r#"["X-Remote-Uid"]"#.to_owned()),
+        ("requestheader-username-headers", r#"["X-Remote-User"]"#.to_owned()),
+    ];
+    let data = &mut object["data"];
+    for (name, value) in fields {
+        data[name] = value.into();
+    }
+    let authorities = [
+        (AUTHORITY, Some(server.aggregator.authority())),
+        (CLIENT_AUTHORITY, server.options.certificate_authority.as_deref()),
+    ];
+    for (field, authority) in authorities {
+        let Some(authority) = authority else { continue };
+        let known = data[field].as_str().unwrap_or_default();
+        if !certificates(authority).all(|pem| known.contains(pem)) || known.is_empty() {
+            data[field] = with_authority(known, authority).into();
+        }
+    }
+}
+
+/// The certificates in a text.
+fn certificates(text: &str) -> impl Iterator<Item = &str> {
+    const END: &str = "-----END CERTIFICATE-----";
+    text.split_inclusive(END).map(str::trim).filter(|pem| pem.ends_with(END))
 }
 
 /// The authorities that were known and this one, without the oldest if there are many.
 fn with_authority(known: &str, authority: &str) -> String {
-    const END: &str = "-----END CERTIFICATE-----";
-    let mut all: Vec<&str> =
-        known.split_inclusive(END).map(str::trim).filter(|pem| pem.ends_with(END)).collect();
-    all.retain(|pem| *pem != authority.trim());
+    let mut all: Vec<&str> = certificates(known).collect();
+    all.retain(|pem| certificates(authority).all(|own| own != *pem));
     let first = all.len().saturating_add(1).saturating_sub(MOST_AUTHORITIES);
     let mut text: String = all[first.min(all.len())..].iter().map(|pem| format!("{pem}\n")).collect();
     text.push_str(authority);
@@ -265,11 +342,14 @@ mod tests {
         let pem =
             |number: usize| format!("-----BEGIN CERTIFICATE-----\n{number}\n-----END CERTIFICATE-----\n");
         let mut known = String::new();
-        for number in 0..10 {
+        for number in 0..MOST_AUTHORITIES + 2 {
             known = with_authority(&known, &pem(number));
         }
-        assert_eq!(known, (2..10).map(pem).collect::<String>());
-        assert_eq!(with_authority(&known, &pem(9)), known, "again");
+        assert_eq!(known, (2..MOST_AUTHORITIES + 2).map(pem).collect::<String>());
+        assert_eq!(with_authority(&known, &pem(MOST_AUTHORITIES + 1)), known, "again");
+        let both = pem(4) + &pem(5);
+        let expected: String = [pem(3), pem(6), both.clone()].concat();
+        assert_eq!(with_authority(&(3..7).map(pem).collect::<String>(), &both), expected);
         assert_eq!(with_authority("nonsense", &pem(1)), pem(1));
     }
 }

@@ -93,12 +93,14 @@ fn start_storage_protection(server: &Arc<Server>) {
     }
 }
 
-/// Says how other servers can believe this one.
+/// Says how other servers can believe this one, and keeps it said.
 pub(crate) async fn publish_front_proxy(server: &Arc<Server>) -> Result<(), Error> {
     aggregation::publish(server).await.map_err(|failure| Error::Bootstrap {
         what: "configmap kube-system/extension-apiserver-authentication".into(),
         why: failure.message,
-    })
+    })?;
+    server.spawn(aggregation::PUBLISH, aggregation::keep_published);
+    Ok(())
 }
 
 /// Reads flow schemas and levels: the first request is to find them.

@@ -67,7 +67,7 @@ impl Writer {
         self.check_may_create(request)?;
         let mut current = Current::default();
         if let Some(namespace) = &target.namespace {
-            let (state, guard) = self.namespace(namespace).await?;
+            let (state, guard) = self.namespace_of_new(request, namespace).await?;
             current.namespace = state;
             current.guards.extend(guard);
         }
@@ -101,17 +101,42 @@ impl Writer {
     /// The state of the namespace in which a subresource is created. No commit depends on it: the object is there already.
     async fn namespace_of_part(&self, request: &WriteRequest<'_>) -> Result<NamespaceState, StatusError> {
         match &request.target.namespace {
-            Some(namespace) if request.operation.creates_part() => Ok(self.namespace(namespace).await?.0),
+            Some(namespace) if request.operation.creates_part() => self.namespace(namespace).await,
             _ => Ok(NamespaceState::Irrelevant),
         }
     }
 
-    /// The state of a namespace, and the condition that it stays as it is.
-    pub(super) async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), StatusError> {
-        let key = format!("{}{name}", crate::resource::prefix("", "namespaces"));
-        let Some(entry) = self.storage.get(&key, None).await?.entry else {
-            return Ok((NamespaceState::Missing, None));
-        };
+    /// The state of a namespace.
+    pub(super) async fn namespace(&self, name: &str) -> Result<NamespaceState, StatusError> {
+        let key = namespace_key(name);
+        let entry = self.storage.get(&key, None).await?.entry;
+        Ok(self.namespace_in(key, entry)?.0)
+    }
+
+    /// The state of the namespace of a new object, and the condition that it stays as it is. The commit finds out whether it does, so that those who share
+    /// the storage are not asked before. What is refused because of it is refused because of what is there now.
+    async fn namespace_of_new(
+        &self,
+        request: &WriteRequest<'_>,
+        name: &str,
+    ) -> Result<(NamespaceState, Option<Guard>), StatusError> {
+        let key = namespace_key(name);
+        if !request.context.dry_run {
+            let known = self.namespace_in(key.clone(), self.storage.known(&key).await?.entry)?;
+            if matches!(known.0, NamespaceState::Active) {
+                return Ok(known);
+            }
+        }
+        let entry = self.storage.get(&key, None).await?.entry;
+        self.namespace_in(key, entry)
+    }
+
+    fn namespace_in(
+        &self,
+        key: String,
+        entry: Option<Arc<Entry>>,
+    ) -> Result<(NamespaceState, Option<Guard>), StatusError> {
+        let Some(entry) = entry else { return Ok((NamespaceState::Missing, None)) };
         let Some(namespaces) = self.registrar.current().find("", "v1", "namespaces") else {
             return Err(StatusError::internal("namespaces are not served"));
         };
@@ -136,6 +161,10 @@ impl Writer {
         target.resource = found.ok_or_else(|| target.not_found())?;
         Ok(())
     }
+}
+
+fn namespace_key(name: &str) -> String {
+    format!("{}{name}", crate::resource::prefix("", "namespaces"))
 }
 
 /// The condition that the definition of an object that a client changes stays as it is, if it has several versions: none is to be

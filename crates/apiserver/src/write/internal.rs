@@ -148,7 +148,7 @@ impl Writer {
         let namespace = match &target.namespace {
             // What is not stored are questions, whose answers tell nothing about the namespace.
             Some(namespace) if verb == Verb::Create && target.resource.is_stored() => {
-                self.namespace(namespace).await?.0
+                self.namespace(namespace).await?
             }
             _ => NamespaceState::Irrelevant,
         };

@@ -325,3 +325,56 @@ async fn what_this_server_serves_is_never_handed_on() {
     assert_eq!(metrics.handed_on().len(), before);
     assert_eq!(api.get("/apis/apps").await.ok()["preferredVersion"]["version"], "v1");
 }
+
+const PUBLISHED: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+const AUTHORITY: &str = "requestheader-client-ca-file";
+
+/// The authorities that other servers believe.
+fn authorities(published: &Value) -> Vec<String> {
+    let all = published["data"][AUTHORITY].as_str().unwrap_or_default();
+    all.split_inclusive("-----END CERTIFICATE-----")
+        .map(|pem| pem.trim().to_owned())
+        .filter(|pem| !pem.is_empty())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_other_servers_believe_this_one_is_published_again_when_it_is_lost() {
+    let mut options = Options::default();
+    options.certificate_authority =
+        Some("-----BEGIN CERTIFICATE-----\nclients\n-----END CERTIFICATE-----\n".into());
+    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let before = api.get(PUBLISHED).await.ok();
+    assert_eq!(authorities(&before).len(), 1);
+    let is_back =
+        |answer: &crate::harness::Answer| answer.code == 200 && answer.json()["data"] == before["data"];
+    api.delete(PUBLISHED).await.ok();
+    api.eventually(PUBLISHED, is_back).await;
+    for change in [
+        json!({AUTHORITY: ""}),
+        json!({AUTHORITY: null, "requestheader-username-headers": r#"["X-Forged"]"#}),
+        json!({"client-ca-file": null}),
+    ] {
+        api.merge(PUBLISHED, json!({"data": change})).await.ok();
+        api.eventually(PUBLISHED, is_back).await;
+    }
+    // What others have added stays.
+    let other = "-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----";
+    api.merge(PUBLISHED, json!({"data": {AUTHORITY: other}})).await.ok();
+    let both = [other.to_owned(), authorities(&before)[0].clone()];
+    api.eventually(PUBLISHED, |answer| authorities(&answer.json()) == both).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_authority_others_have_pushed_out_publishes_it_again() {
+    let storage: Arc<dyn watchkeeper_storage::Storage> =
+        Arc::new(Memory::new(watchkeeper_storage::Options::default()));
+    let api = Api::over(Arc::clone(&storage)).await;
+    let own = authorities(&api.get(PUBLISHED).await.ok()).remove(0);
+    // More than there is room for.
+    for _ in 0..20 {
+        let _other = Api::over(Arc::clone(&storage)).await;
+    }
+    let answer = api.eventually(PUBLISHED, |answer| authorities(&answer.json()).contains(&own)).await;
+    assert!(authorities(&answer.json()).len() > 1, "those of others stay");
+}

@@ -30,6 +30,7 @@ mod protobuf;
 mod quotas;
 mod rights;
 mod services;
+mod shared_storage;
 mod storage_protection;
 mod supervision;
 mod timeouts;

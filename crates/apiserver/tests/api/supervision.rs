@@ -26,7 +26,7 @@ const EVENTS: &str = "/api/v1/namespaces/default/events";
 const LISTERS: &str = "admission-listers";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 
-const TASKS: [&str; 20] = [
+const TASKS: [&str; 21] = [
     "access",
     "aggregation",
     "api-service-availability",
@@ -37,6 +37,7 @@ const TASKS: [&str; 20] = [
     "event-expiry",
     "flow-control",
     "flow-schemas",
+    "front-proxy",
     "garbage-collector",
     "namespace-deletion",
     "resource-quotas",
@@ -97,6 +98,11 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
         "volume-attributes-class-protection" => {
             let class = storage_protection::attributes_class("unused");
             make_and_delete(api, storage_protection::ATTRIBUTES_CLASSES, class).await;
+        }
+        "front-proxy" => {
+            let path = format!("{}/extension-apiserver-authentication", maps("kube-system"));
+            api.delete(&path).await.ok();
+            api.eventually(&path, |answer| answer.code == 200).await;
         }
         "flow-control" | "flow-schemas" => follow_schema(api, turn).await,
         "api-service-availability" => {

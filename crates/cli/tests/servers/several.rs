@@ -1,6 +1,9 @@
 //! What one server does is in force on the others.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::world::{
-    LONG, MAPS, PLAIN, SOMEBODY, Server, ask_as, config_map, directory, etcd, free_address, three,
+    LONG, MAPS, PLAIN, SOMEBODY, Server, TOKEN, ask_as, config_map, directory, etcd, free_address, three,
 };
 
 #[test]
@@ -316,4 +319,106 @@ fn the_endpoints_of_the_api_are_all_servers_that_are_there() {
     until(&servers[0], &addresses);
     servers[1].terminate();
     until(&servers[2], &[addresses[0], addresses[2]]);
+}
+
+/// What kubectl prints when it asks a server.
+fn kubectl(home: &Path, server: &Server, arguments: &[&str], input: &str) -> String {
+    let mut child = Command::new("kubectl")
+        .args(["--server", &format!("http://{}", server.http), "--token", TOKEN])
+        .args(arguments)
+        .env("KUBECONFIG", "/dev/null")
+        // Each server is asked, and not what another one has answered before.
+        .env("HOME", home.join(server.http.port().to_string()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kubectl is installed");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn kubectl_shows_the_same_whichever_server_it_asks() {
+    let Some((directory, _etcd, servers)) = three() else { return };
+    let home = directory.path();
+    let mut gauges = definition("gauges");
+    gauges["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "Level", "type": "integer", "jsonPath": ".level"}]);
+    gauges["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object", "properties": {"level": {"type": "integer", "description": "How full it is."}},
+    });
+    let template = json!({
+        "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "example.com/c:1"}]},
+    });
+    let mut made = vec![
+        gauges,
+        binding("somebody-looks", SOMEBODY),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+            "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template},
+        }),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}),
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"app": "a"}}, "spec": template["spec"],
+        }),
+    ];
+    made.extend((0..5).map(|number| config_map(&format!("map-{number}"))));
+    // Each by another one, which kubectl asks for its documents first.
+    for (number, object) in made.into_iter().enumerate() {
+        kubectl(home, &servers[number % 3], &["apply", "-f", "-"], &object.to_string());
+    }
+    let gauge =
+        json!({"apiVersion": "example.com/v1", "kind": "Kindgauges", "metadata": {"name": "g"}, "level": 7});
+    kubectl(home, &servers[2], &["apply", "-f", "-"], &gauge.to_string());
+    for arguments in [
+        "get all,cm,sa,secrets,endpoints,endpointslices -A -o wide --show-labels",
+        "get all,cm,sa,secrets,endpoints,endpointslices -A -o yaml --show-managed-fields",
+        "get ns,crd,apiservices,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations -o json",
+        "get gauges",
+        "get gauges g -o yaml",
+        "get cm --chunk-size=2",
+        "get cm --sort-by=.metadata.resourceVersion -o name",
+        "get deploy a -o jsonpath={.metadata.uid},{.metadata.resourceVersion},{.metadata.managedFields}",
+        "get --raw /api/v1/namespaces/default/configmaps",
+        "get --raw /apis",
+        "get --raw /openapi/v3",
+        "get --raw /openapi/v2",
+        "get --raw /version",
+        "describe deployment a",
+        "describe gauges g",
+        "api-resources -o wide --sort-by=name",
+        "api-versions",
+        "explain gauges --recursive",
+        "explain deployment.spec",
+        "auth can-i --list --as somebody",
+        "auth whoami",
+    ] {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let begin = Instant::now();
+        // Ages, and what a server is still about to write, are the same a moment later.
+        loop {
+            let [first, second, third] = [0, 1, 2].map(|at| {
+                let own = servers[at].http.to_string();
+                kubectl(home, &servers[at], &words, "").replace(&own, "SERVER")
+            });
+            assert!(!first.is_empty(), "{arguments}: nothing is shown");
+            if first == second && second == third {
+                break;
+            }
+            assert!(begin.elapsed() < LONG, "{arguments}:\n{first}\n{second}\n{third}");
+        }
+    }
+    // A list that one server begins, the others go on with.
+    let (mut names, mut path, mut turn) = (Vec::new(), format!("{MAPS}?limit=1"), 0);
+    loop {
+        let page: Value =
+            serde_json::from_str(&kubectl(home, &servers[turn % 3], &["get", "--raw", &path], "")).unwrap();
+        names.push(page["items"][0]["metadata"]["name"].as_str().unwrap().to_owned());
+        let Some(next) = page["metadata"]["continue"].as_str() else { break };
+        (path, turn) = (format!("{MAPS}?limit=1&continue={next}"), turn + 1);
+    }
+    assert_eq!(names, ["kube-root-ca.crt", "map-0", "map-1", "map-2", "map-3", "map-4"]);
 }

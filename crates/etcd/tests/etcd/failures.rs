@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use watchkeeper_etcd::testing::Proxy;
+use watchkeeper_etcd::testing::{Proxy, Server};
 use watchkeeper_etcd::{Client, Error, Keys, Notice, Put, Range, Watch};
 
 use crate::server;
@@ -38,6 +38,79 @@ async fn a_connection_that_was_cut_is_made_again() {
     assert!(matches!(error, Error::Unavailable(_) | Error::Unknown(_)), "{error}");
     server.restart().await.unwrap();
     client.range(&Range::of(Keys::one("a"))).await.unwrap();
+}
+
+/// Which member leads, once there is one.
+async fn leading(members: &[Server]) -> usize {
+    let asked = members.iter().map(|member| member.builder().build().unwrap()).collect::<Vec<_>>();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        for (at, client) in asked.iter().enumerate() {
+            let status = client.status().await.unwrap();
+            if status.leader == status.header.member {
+                return at;
+            }
+        }
+        assert!(Instant::now() < deadline, "nobody leads");
+    }
+}
+
+#[tokio::test]
+async fn calls_go_to_the_member_that_leads_and_streams_stay_where_they_are() {
+    let Some(members) = Server::cluster(3, &[]).await.unwrap() else { return };
+    let mut proxies = Vec::new();
+    for member in &members {
+        proxies.push(Proxy::to(member.port()).await.unwrap());
+    }
+    let mut at = leading(&members).await;
+    // The first endpoint is one that follows.
+    proxies.rotate_left((at + 1) % 3);
+    at = 2;
+    let client = Client::builder(proxies.iter().map(Proxy::endpoint)).build().unwrap();
+    let mut watcher = client.watcher().await.unwrap();
+    watcher.watch(&Watch::of(Keys::prefix("/"))).await.unwrap();
+    assert!(matches!(watcher.next().await.unwrap(), Notice::Created { .. }));
+    assert!(client.find_leader().await.unwrap());
+    let status = client.status().await.unwrap();
+    assert_eq!(status.header.member, status.leader);
+    eventually(|| proxies.iter().map(Proxy::connections).collect::<Vec<_>>() == [1, 0, 1]).await;
+    assert!(client.find_leader().await.unwrap(), "it is there already");
+    client.put(&Put::new("/a", "1")).await.unwrap();
+    assert!(matches!(watcher.next().await.unwrap(), Notice::Changes { .. }));
+    assert_eq!((proxies[0].connections(), proxies[at].connections()), (1, 1));
+
+    // One that says nothing is not waited for, and nothing changes.
+    let follower = Client::builder(proxies.iter().map(Proxy::endpoint)).build().unwrap();
+    follower.put(&Put::new("/a", "2")).await.unwrap();
+    proxies[at].mute(true);
+    let begun = Instant::now();
+    assert!(!follower.find_leader().await.unwrap());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let status = follower.status().await.unwrap();
+    assert_ne!(status.header.member, status.leader);
+    proxies[at].mute(false);
+
+    // Another one leads.
+    let to =
+        client.members().await.unwrap().into_iter().find(|member| member.id != status.leader).unwrap().id;
+    client.move_leader(to).await.unwrap();
+    assert!(client.find_leader().await.unwrap());
+    let status = client.status().await.unwrap();
+    assert_eq!((status.header.member, status.leader), (to, to));
+    client.put(&Put::new("/a", "3")).await.unwrap();
+    for _ in 0..2 {
+        assert!(matches!(watcher.next().await.unwrap(), Notice::Changes { .. }), "on the old connection");
+    }
+}
+
+/// Waits until something is so.
+async fn eventually(is_so: impl Fn() -> bool) {
+    let all = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("it never comes");
 }
 
 #[tokio::test]

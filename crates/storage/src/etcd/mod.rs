@@ -122,6 +122,12 @@ impl Etcd {
                 status.version
             )));
         }
+        // What is followed is followed from there, too. Any other member does as well, more slowly.
+        if status.leader != status.header.member
+            && let Err(error) = client.find_leader().await
+        {
+            tracing::debug!(%error, "the leader of etcd was not looked for");
+        }
         let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
         check_complete(&client, &prefix).await?;
         let is_own = matches!(options.layout, Layout::Own);
@@ -274,6 +280,10 @@ impl Storage for Etcd {
             self.reach(at).await?;
             self.mirror.engine.get(key, at)
         })
+    }
+
+    fn known<'a>(&'a self, key: &'a str) -> Answer<'a, Found> {
+        Box::pin(async move { self.mirror.engine.get(key, None) })
     }
 
     fn range(&self, range: Range) -> Answer<'_, Page> {
