@@ -87,13 +87,15 @@ impl Row {
     pub fn met(&self) -> bool {
         self.failure.is_none()
             && self.target.is_none_or(|target| {
-                let times = match target {
-                    Target::Value(value) => {
-                        self.ours.median().map(|ours| self.unit.times_better(ours, value))
+                let met = match target {
+                    // Not by a quotient: nothing at all may be what is wanted.
+                    Target::Value(value) if self.unit.more_is_better() => {
+                        self.ours.median().map(|ours| ours >= value)
                     }
-                    Target::TimesBetter(times) => self.times_better().map(|better| better / times),
+                    Target::Value(value) => self.ours.median().map(|ours| ours <= value),
+                    Target::TimesBetter(times) => self.times_better().map(|better| better >= times),
                 };
-                times.is_some_and(|times| times >= 1.0)
+                met.unwrap_or(false)
             })
     }
 
@@ -150,6 +152,8 @@ mod tests {
         assert!(!row(Unit::Seconds, 0.051, 1.0).aims(Target::Value(0.05)).met());
         assert!(row(Unit::Rate, 100.0, 1.0).aims(Target::Value(100.0)).met());
         assert!(!row(Unit::Rate, 99.0, 1.0).aims(Target::Value(100.0)).met());
+        assert!(row(Unit::Number, 0.0, 0.0).aims(Target::Value(0.0)).met());
+        assert!(!row(Unit::Number, 1.0, 0.0).aims(Target::Value(0.0)).met());
     }
 
     #[test]

@@ -44,7 +44,9 @@ fn not_connected(obstacle: &Obstacle, server: &str, caller: &Caller) -> String {
             let error = error.to_string();
             // Of these, Go says that no authority has issued them.
             let is_foreign = *is_foreign
-                || ["CaUsedAsEndEntity", "UnsupportedSignatureAlgorithm"].iter().any(|why| error.contains(why));
+                || ["CaUsedAsEndEntity", "UnsupportedSignatureAlgorithm"]
+                    .iter()
+                    .any(|why| error.contains(why));
             let why = distrusted(chain, is_foreign, caller, SystemTime::now()).unwrap_or(error);
             format!("tls: failed to verify certificate: x509: {why}")
         }
