@@ -9,6 +9,7 @@ mod token_request;
 use std::pin::pin;
 use std::sync::Arc;
 
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -63,17 +64,16 @@ impl Server {
     pub(crate) async fn answer(self: Arc<Self>, request: Request, identity: Identity) -> Response {
         let started = std::time::Instant::now();
         let _running = self.run();
-        let (parts, body) = request.into_parts();
-        let uri = parts.uri.clone();
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let verb = verb(&parts.method, &query);
-        let action = Action::of(&parts.method, parts.uri.path(), &query);
-        let call = Call::new(parts.headers, query, identity);
+        let (Parts { method, uri, headers, .. }, body) = request.into_parts();
+        let query = Query::parse(uri.query().unwrap_or_default());
+        let verb = verb(&method, &query);
+        let action = Action::of(&method, uri.path(), &query);
+        let call = Call::new(headers, query, identity);
         let (mut audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let annotations = call.annotations.clone();
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
         let mut flow = None;
-        let is_refused = self.is_refusing() && !is_about_the_server(parts.uri.path());
+        let is_refused = self.is_refusing() && !is_about_the_server(uri.path());
         let answer = async {
             if is_refused {
                 return Ok(Reply::shutting_down());

@@ -22,6 +22,8 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) http: SocketAddr,
+    /// Its URL with TLS, without which kubectl sends no token.
+    pub(crate) url: String,
 }
 
 impl Server {
@@ -57,7 +59,8 @@ impl Server {
         let mut ready = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         assert!(ready.starts_with("ready"), "{ready}");
-        Self { child, http }
+        let url = ready.split_whitespace().last().unwrap_or_default().to_owned();
+        Self { child, http, url }
     }
 
     /// Asks it to end.
