@@ -243,6 +243,9 @@ struct Telling {
     service: Service,
     shop: Shop,
     version: AtomicU64,
+    /// The object that cannot be read. As long as there is one, the service says that something changed and not what: the list has to be read,
+    /// which says so of the object.
+    corrupt: Mutex<Option<String>>,
 }
 
 impl Telling {
@@ -269,7 +272,9 @@ impl World for Telling {
     async fn put(&self, name: &str, _: u64) {
         let version = self.next();
         self.service.put(name, version);
-        self.tell(json!({"id": name, "value": version}), false).await;
+        self.corrupt.lock().unwrap().take_if(|corrupt| corrupt == name);
+        let id = if self.corrupt.lock().unwrap().is_some() { "di" } else { "id" };
+        self.tell(json!({id: name, "value": version}), false).await;
     }
 
     async fn delete(&self, name: &str) {
@@ -283,6 +288,7 @@ impl World for Telling {
 
     async fn corrupt(&self, name: &str) -> bool {
         self.service.corrupt(name);
+        *self.corrupt.lock().unwrap() = Some(name.to_owned());
         self.tell(json!({"di": name, "value": self.next()}), false).await;
         true
     }
@@ -299,8 +305,12 @@ impl World for Telling {
 
 #[tokio::test]
 async fn a_source_whose_states_are_delivered_holds_the_contract() {
-    let telling =
-        Telling { service: Service::start().await, shop: Shop::standard(), version: AtomicU64::new(1) };
+    let telling = Telling {
+        service: Service::start().await,
+        shop: Shop::standard(),
+        version: AtomicU64::new(1),
+        corrupt: Mutex::default(),
+    };
     let kept = check(&telling).await.unwrap();
     assert_eq!(kept.len(), 6, "{kept:?}");
 }
