@@ -14,7 +14,7 @@ pub(crate) const LEVELS: usize = 100;
 pub struct PackedJson(Arc<[u8]>);
 
 impl PackedJson {
-    /// Packs a value, which [has no more levels](fits) than are read.
+    /// Packs a value, which has no more levels than are read (see `fits`).
     pub fn of(value: &Value) -> Self {
         // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
         Self(serde_json::to_vec(value).unwrap_or_default().into())
