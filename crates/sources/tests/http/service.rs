@@ -22,23 +22,16 @@ pub(crate) enum Fault {
     Closed,
     /// A page for people.
     Html,
-    /// The list as it was one change ago, all its pages.
+    /// The list as it was some changes ago.
     Stale,
     /// An empty list, with status 200.
     Empty,
-    /// A third of the list, all its pages, with status 200.
+    /// A third of the list, with status 200.
     Third,
     /// The list, much later.
     Slow,
     /// The same list under another tag.
     AnotherTag,
-}
-
-impl Fault {
-    /// Whether it is about a list with all its pages, so that it begins with the first one.
-    fn is_of_lists(&self) -> bool {
-        matches!(self, Self::Stale | Self::Empty | Self::Third)
-    }
 }
 
 /// What an answer says about its own age.
@@ -74,10 +67,6 @@ pub(crate) struct State {
     pub(crate) validator: Validator,
     /// How many items a page has.
     pub(crate) page: Option<usize>,
-    /// What all pages are of that are asked for before the first one is asked for again, if it is not the list as it is.
-    shown: Option<BTreeMap<String, u64>>,
-    /// How often in a row all pages were read and were those of the list as it is.
-    pub(crate) true_lists: usize,
     pub(crate) faults: VecDeque<Fault>,
     /// The heads of all requests.
     pub(crate) requests: Vec<String>,
@@ -110,8 +99,6 @@ impl Service {
             before: BTreeMap::new(),
             validator: Validator::Strong,
             page: None,
-            shown: None,
-            true_lists: 0,
             faults: VecDeque::new(),
             requests: Vec::new(),
             password: None,
@@ -151,7 +138,6 @@ impl Service {
         let mut state = self.lock();
         state.before = state.items.clone();
         change(&mut state.items);
-        state.true_lists = 0;
         state.changed += 10;
         drop(state);
         self.revision.send_modify(|revision| *revision += 1);
@@ -180,12 +166,6 @@ impl Service {
         self.change(|items| {
             items.remove(name);
         });
-    }
-
-    /// Whether nothing is wrong any more, and all pages were read as they are, of which the first time may have begun before.
-    pub(crate) fn is_over_its_faults(&self) -> bool {
-        let state = self.lock();
-        state.faults.is_empty() && state.true_lists > 2
     }
 
     pub(crate) fn fail(&self, fault: Fault) {
@@ -226,7 +206,7 @@ impl Connection {
             if target.starts_with("/events") {
                 return self.events().await;
             }
-            let fault = self.fault(&target);
+            let fault = self.state.lock().unwrap().faults.pop_front();
             if fault.is_none() {
                 self.wait(&head, &target).await;
             }
@@ -240,27 +220,6 @@ impl Connection {
                 return Ok(());
             }
         }
-    }
-
-    /// How the answer to a request is not what it should be.
-    fn fault(&self, target: &str) -> Option<Fault> {
-        let mut state = self.state.lock().unwrap();
-        let is_first = parameter(target, "page").is_none();
-        let fault = state.faults.pop_front_if(|fault| is_first || !fault.is_of_lists());
-        if state.page.is_some() && is_first {
-            state.shown = match fault {
-                Some(Fault::Stale) => Some(state.before.clone()),
-                Some(Fault::Empty) => Some(BTreeMap::new()),
-                Some(Fault::Third) => {
-                    Some(state.items.clone().into_iter().take(state.items.len() / 3).collect())
-                }
-                _ => None,
-            };
-        }
-        if state.shown.is_some() || !matches!(fault, None | Some(Fault::AnotherTag)) {
-            state.true_lists = 0;
-        }
-        fault
     }
 
     async fn wait(&self, head: &str, target: &str) {
@@ -283,7 +242,7 @@ impl Connection {
     }
 
     fn answer(&self, head: &str, target: &str, fault: Option<Fault>) -> Option<Vec<u8>> {
-        let mut state = self.state.lock().unwrap();
+        let state = self.state.lock().unwrap();
         let revision = *self.revision.borrow();
         let respond = |status: u16, headers: &str, body: &str| {
             let length = body.len();
@@ -316,7 +275,7 @@ impl Connection {
         };
         let index = i64::try_from(revision).unwrap() + state.index_offset;
         let mut headers = format!("x-index: {index}\r\n");
-        let mut items = state.shown.as_ref().unwrap_or(&state.items);
+        let mut items = &state.items;
         let mut tag = revision;
         match fault {
             Some(Fault::Status(status, headers)) => {
@@ -324,7 +283,6 @@ impl Connection {
             }
             Some(Fault::Closed) => return None,
             Some(Fault::Html) => return respond(200, "", "<html>we will be back soon</html>"),
-            Some(Fault::Stale | Fault::Empty | Fault::Third) if state.page.is_some() => {}
             // Without validators: on a condition, it would be said again and again that this has not changed.
             Some(Fault::Empty) => return respond(200, &headers, &list(Vec::new(), None)),
             Some(Fault::Third) => {
@@ -375,9 +333,7 @@ impl Connection {
                 if let Some(next) = next {
                     headers += &format!("link: </items?page={next}>; rel=\"next\"\r\n");
                 }
-                let body = list(all.into_iter().skip(page * size).take(size).collect(), next);
-                state.true_lists += usize::from(next.is_none());
-                body
+                list(all.into_iter().skip(page * size).take(size).collect(), next)
             }
         };
         let mut answer = respond(200, &headers, &body)?;
