@@ -61,6 +61,25 @@ async fn a_list_that_moves_while_its_pages_are_read_loses_nothing() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_old_in_all_its_pages_is_not_believed_the_first_time() {
+    let (service, http) = shop(Pages::Link).await;
+    let mut tap = Tap::on(&http).await;
+    service.remove("n5");
+    tap.until(|tap| tap.values.len() == 9).await;
+    let told = tap.log.len();
+    service.fail(Fault::Stale);
+    while !service.lock().faults.is_empty() {
+        tokio::select! {
+            error = tap.failure() => panic!("{error}"),
+            () = tokio::time::sleep(Duration::from_millis(1)) => {}
+        }
+    }
+    service.put("n9", 2);
+    tap.until_value("n9", 2).await;
+    assert_eq!(tap.log[told..], ["put n9"]);
+}
+
+#[tokio::test]
 async fn a_page_that_fails_makes_the_list_no_shorter() {
     let (service, http) = shop(Pages::Link).await;
     let mut tap = Tap::on(&http).await;

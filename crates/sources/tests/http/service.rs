@@ -22,16 +22,23 @@ pub(crate) enum Fault {
     Closed,
     /// A page for people.
     Html,
-    /// The list as it was some changes ago.
+    /// The list as it was one change ago, all its pages.
     Stale,
     /// An empty list, with status 200.
     Empty,
-    /// A third of the list, with status 200.
+    /// A third of the list, all its pages, with status 200.
     Third,
     /// The list, much later.
     Slow,
     /// The same list under another tag.
     AnotherTag,
+}
+
+impl Fault {
+    /// Whether it is about a list with all its pages, so that it begins with the first one.
+    fn is_of_lists(&self) -> bool {
+        matches!(self, Self::Stale | Self::Empty | Self::Third)
+    }
 }
 
 /// What an answer says about its own age.
@@ -67,6 +74,8 @@ pub(crate) struct State {
     pub(crate) validator: Validator,
     /// How many items a page has.
     pub(crate) page: Option<usize>,
+    /// What all pages are of that are asked for before the first one is asked for again, if it is not the list as it is.
+    shown: Option<BTreeMap<String, u64>>,
     pub(crate) faults: VecDeque<Fault>,
     /// The heads of all requests.
     pub(crate) requests: Vec<String>,
@@ -99,6 +108,7 @@ impl Service {
             before: BTreeMap::new(),
             validator: Validator::Strong,
             page: None,
+            shown: None,
             faults: VecDeque::new(),
             requests: Vec::new(),
             password: None,
@@ -206,7 +216,7 @@ impl Connection {
             if target.starts_with("/events") {
                 return self.events().await;
             }
-            let fault = self.state.lock().unwrap().faults.pop_front();
+            let fault = self.fault(&target);
             if fault.is_none() {
                 self.wait(&head, &target).await;
             }
@@ -220,6 +230,24 @@ impl Connection {
                 return Ok(());
             }
         }
+    }
+
+    /// How the answer to a request is not what it should be.
+    fn fault(&self, target: &str) -> Option<Fault> {
+        let mut state = self.state.lock().unwrap();
+        let is_first = parameter(target, "page").is_none();
+        let fault = state.faults.pop_front_if(|fault| is_first || !fault.is_of_lists());
+        if state.page.is_some() && is_first {
+            state.shown = match fault {
+                Some(Fault::Stale) => Some(state.before.clone()),
+                Some(Fault::Empty) => Some(BTreeMap::new()),
+                Some(Fault::Third) => {
+                    Some(state.items.clone().into_iter().take(state.items.len() / 3).collect())
+                }
+                _ => None,
+            };
+        }
+        fault
     }
 
     async fn wait(&self, head: &str, target: &str) {
@@ -275,7 +303,7 @@ impl Connection {
         };
         let index = i64::try_from(revision).unwrap() + state.index_offset;
         let mut headers = format!("x-index: {index}\r\n");
-        let mut items = &state.items;
+        let mut items = state.shown.as_ref().unwrap_or(&state.items);
         let mut tag = revision;
         match fault {
             Some(Fault::Status(status, headers)) => {
@@ -283,6 +311,7 @@ impl Connection {
             }
             Some(Fault::Closed) => return None,
             Some(Fault::Html) => return respond(200, "", "<html>we will be back soon</html>"),
+            Some(Fault::Stale | Fault::Empty | Fault::Third) if state.page.is_some() => {}
             // Without validators: on a condition, it would be said again and again that this has not changed.
             Some(Fault::Empty) => return respond(200, &headers, &list(Vec::new(), None)),
             Some(Fault::Third) => {
