@@ -2,26 +2,34 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::follower::Follower;
 use crate::history::History;
 use crate::hub::{Hub, Mailbox};
+use crate::pack::Pack;
 use crate::tree::Tree;
 use crate::{Error, Event, Found, Options, Page, Range, Revision, Stats, Watch};
 
 /// So many trees of the past are kept for those who read page after page.
 const REMEMBERED: usize = 8;
 
+/// So many packs are kept unpacked for the next reader: watchers that were cut off together come back together.
+const UNPACKED: usize = 8;
+
 /// What has been committed and may be seen: the part that the backends in this process share.
 ///
-/// The current tree is kept, and the events of the window. A tree of the past is made by undoing events on the nearest
+/// The current tree is kept, and the events of the window, of which old ones are packed. A tree of the past is made by undoing events on the nearest
 /// later tree at hand, and kept for the next page; keeping a tree for every revision of the window would cost several
 /// nodes for each. Readers and writers share a lock for as long as it takes to clone or replace a tree.
 pub(crate) struct Engine {
     state: RwLock<State>,
     options: Options,
+    unpacked: Mutex<VecDeque<Unpacked>>,
 }
+
+/// A pack and its events.
+type Unpacked = (Arc<Pack>, Arc<[Arc<Event>]>);
 
 pub(crate) struct State {
     now: Tree,
@@ -60,7 +68,7 @@ impl Engine {
             hub: Hub::default(),
             closed: false,
         };
-        Self { state: RwLock::new(state), options }
+        Self { state: RwLock::new(state), options, unpacked: Mutex::default() }
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -145,6 +153,44 @@ impl Engine {
         Ok(())
     }
 
+    /// The events of a pack: the same for those who ask soon after each other.
+    pub(crate) fn unpack(&self, pack: &Arc<Pack>) -> Option<Arc<[Arc<Event>]>> {
+        let known = |unpacked: &VecDeque<Unpacked>| {
+            unpacked.iter().find(|(known, _)| Arc::ptr_eq(known, pack)).map(|(_, events)| Arc::clone(events))
+        };
+        if let Some(events) = known(&self.unpacked.lock()) {
+            return Some(events);
+        }
+        let events: Arc<[Arc<Event>]> = pack.events()?.into();
+        let mut unpacked = self.unpacked.lock();
+        if let Some(events) = known(&unpacked) {
+            return Some(events);
+        }
+        unpacked.push_back((Arc::clone(pack), Arc::clone(&events)));
+        let displaced = (unpacked.len() > UNPACKED).then(|| unpacked.pop_front());
+        drop(unpacked);
+        drop(displaced);
+        Some(events)
+    }
+
+    /// Packs some of the past, if enough of it is old. Whether there may be more. Nobody is kept waiting for the packing itself.
+    pub(crate) fn pack(&self) -> bool {
+        drop(std::mem::take(&mut *self.unpacked.lock()));
+        let now = self.options.clock.now();
+        let Some(old) = self.read().history.to_pack(&self.options.limits, now) else {
+            return false;
+        };
+        let Some(pack) = Pack::of(&old) else {
+            tracing::warn!(
+                "some events of the past could not be packed, which is a bug; they are kept as they are"
+            );
+            return false;
+        };
+        let replaced = self.write().history.replace(&old, pack);
+        drop((replaced, old));
+        true
+    }
+
     /// The part of the statistics that is known here.
     pub(crate) fn stats(&self) -> Stats {
         let state = self.read();
@@ -153,6 +199,7 @@ impl Engine {
             oldest: state.history.oldest(),
             entries: state.now.len(),
             events: state.history.len(),
+            packed: state.history.packed(),
             watchers: state.hub.watchers(),
             ..Stats::default()
         }
@@ -180,9 +227,19 @@ impl Engine {
         if tree.revision() == at {
             return Ok(tree);
         }
-        let since = state.history.after(at);
-        let undone: Vec<_> = since.take_while(|event| event.revision <= tree.revision()).cloned().collect();
+        let packs: Vec<_> = state.history.packs_after(at).cloned().collect();
+        let since: Vec<_> =
+            state.history.after(at).take_while(|event| event.revision <= tree.revision()).cloned().collect();
+        let current = state.revision();
         drop(state);
+        let mut undone = Vec::new();
+        for pack in packs {
+            // Cannot fail, and if it did, it would be as if the past were forgotten.
+            let events = self.unpack(&pack).ok_or(Error::Compacted { oldest: current })?;
+            let range = at + 1..=tree.revision();
+            undone.extend(events.iter().filter(|event| range.contains(&event.revision)).cloned());
+        }
+        undone.extend(since);
         tree.undo(&undone, at);
         self.remember(tree.clone());
         Ok(tree)

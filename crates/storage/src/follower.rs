@@ -64,6 +64,20 @@ impl Follower {
         if told < oldest || self.mailbox.inner.lock().lost {
             return Err(Error::Lagged { oldest });
         }
+        let pack = state.history.packs_after(told).next().cloned();
+        if let Some(pack) = pack {
+            drop(state);
+            self.phase = Phase::Reading(pack.last());
+            if pack.concerns(&self.prefix) {
+                // Cannot fail, and if it did, it would be as if the past were forgotten.
+                let events = self.engine.unpack(&pack).ok_or(Error::Lagged { oldest })?;
+                let is_wanted = |event: &&Arc<Event>| {
+                    event.revision > told && event.key().as_bytes().starts_with(&self.prefix)
+                };
+                self.ready.extend(events.iter().filter(is_wanted).cloned());
+            }
+            return Ok(());
+        }
         let mut reached = told;
         for (looked_at, event) in state.history.after(told).enumerate() {
             // Only ever stops between revisions.

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! What the backends in this process share, from the inside out: a `Tree` is the state at a revision, a `History` the
-//! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
+//! events of the window, old ones in a `Pack`, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
 //! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, and so does [`follow`] after a failure.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -52,6 +52,7 @@ mod hub;
 mod leadership;
 mod memory;
 mod options;
+mod pack;
 mod progress;
 mod range;
 mod snapshot;

@@ -60,6 +60,10 @@ impl Storage for Memory {
         Box::pin(async move { self.engine.compact(to) })
     }
 
+    fn pack(&self) -> bool {
+        self.engine.pack()
+    }
+
     fn stats(&self) -> Stats {
         Stats { commits: *self.writer.lock(), ..self.engine.stats() }
     }

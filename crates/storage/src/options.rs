@@ -11,7 +11,7 @@ pub struct Window {
     pub revisions: u64,
     /// None longer ago than this.
     pub age: Duration,
-    /// At most so many bytes of keys and values that are no longer current.
+    /// At most so many bytes of keys and values that are no longer current, and of what is [packed](crate::Storage::pack).
     pub bytes: usize,
 }
 
@@ -59,11 +59,22 @@ pub struct Limits {
     /// The file of the log that is written to is longer than what is in it by up to this much, filled with zeros in advance: a
     /// sync that need not record a new length of the file is quicker. Not with [`Durability::Relaxed`].
     pub reserved_bytes: u64,
+    /// Events are [packed](crate::Storage::pack) when they are so old: most watchers that were cut off are back by then, and read them as they are.
+    pub pack_after: Duration,
+    /// Events are packed together when they have so many bytes; to read one of them, all are unpacked.
+    pub pack_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { watch_buffer: 256, segment_bytes: 16 << 20, log_bytes: 32 << 20, reserved_bytes: 512 << 10 }
+        Self {
+            watch_buffer: 256,
+            segment_bytes: 16 << 20,
+            log_bytes: 32 << 20,
+            reserved_bytes: 512 << 10,
+            pack_after: Duration::from_secs(20),
+            pack_bytes: 128 << 10,
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Stats {
     pub entries: usize,
     /// Events kept for watchers that begin in the past.
     pub events: usize,
+    /// Those of them that are [packed](crate::Storage::pack).
+    pub packed: usize,
     /// Open watches.
     pub watchers: usize,
     /// Commits that became a revision.

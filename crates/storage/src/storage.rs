@@ -24,7 +24,7 @@ use crate::{Commit, Committed, Entry, Error, Leadership, Page, Range, Revision, 
 ///   guess.
 /// - **A watch is complete.** It tells of every change to its keys after the given revision, each exactly once, in
 ///   the order of revisions, and within one revision in the order of the commit's operations. An event has the
-///   entry before and after. All watchers share it.
+///   entry before and after. All watchers of the present share it.
 /// - **A slow watcher harms nobody.** It holds a bounded number of events in memory and reads what it missed from the
 ///   window of the past; when that has moved on, the watch ends with [`Error::Lagged`]. Commits never wait for
 ///   watchers, and what they cost depends on the watchers interested in their keys, not on how many there are.
@@ -72,6 +72,12 @@ pub trait Storage: Send + Sync + 'static {
 
     /// What the storage has done so far.
     fn stats(&self) -> Stats;
+
+    /// Packs some of the past that is kept, so that it takes less memory, and says whether there may be more to do. Computes for some milliseconds,
+    /// and so belongs where nobody waits. Events that are told to watchers after that are made anew: they are equal to what was told before, not the same.
+    fn pack(&self) -> bool {
+        false
+    }
 
     /// Whether other processes write to it, too: what is only known in this one is not enough to decide on.
     fn is_shared(&self) -> bool {
@@ -141,6 +147,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn stats(&self) -> Stats {
         (**self).stats()
+    }
+
+    fn pack(&self) -> bool {
+        (**self).pack()
     }
 
     fn is_shared(&self) -> bool {

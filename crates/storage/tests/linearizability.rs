@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
+use std::time::Duration;
 
 use futures_executor::block_on;
 use futures_util::StreamExt;
@@ -310,7 +311,12 @@ fn present(storage: &dyn Storage) -> Revision {
     std::iter::repeat_with(&mut ask).flatten().next().unwrap().revision
 }
 
-/// Watches from the beginning, with a new watch every few events, until everything has been told. One that was left behind goes on with the
+/// Mailboxes that are soon full, and a past that is packed as soon as it is past.
+fn limits() -> Limits {
+    Limits { watch_buffer: 4, pack_after: Duration::ZERO, pack_bytes: 100, ..Limits::default() }
+}
+
+/// Watches from the beginning, with a new watch every few events, and packs the past before each, until everything has been told. One that was left behind goes on with the
 /// present, in another stretch.
 fn watch(storage: &dyn Storage, base: Revision) -> Vec<Stretch> {
     let mut stretches = Vec::new();
@@ -318,6 +324,7 @@ fn watch(storage: &dyn Storage, base: Revision) -> Vec<Stretch> {
     let end = |since, told: &mut Vec<Told>, to| Stretch { after: since, told: std::mem::take(told), to };
     loop {
         let after = told.last().map_or(since, |(revision, ..)| *revision);
+        storage.pack();
         let mut watch = match block_on(storage.watch("/", after)) {
             Ok(watch) => watch,
             Err(Error::Unavailable { .. }) => continue,
@@ -366,8 +373,7 @@ fn watch(storage: &dyn Storage, base: Revision) -> Vec<Stretch> {
 #[test]
 fn concurrent_calls_to_memory_have_one_explanation() {
     for seed in 0..10 {
-        let options =
-            Options { limits: Limits { watch_buffer: 4, ..Limits::default() }, ..Options::default() };
+        let options = Options { limits: limits(), ..Options::default() };
         assert!(run(&[Arc::new(Memory::new(options)) as Arc<dyn Storage>], None, None, 400, seed) > 100);
     }
 }
@@ -379,7 +385,7 @@ fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
         // A storage lets those who are inside a runtime write themselves, if it can.
         let runtime = (seed % 2 == 1).then_some(&runtime);
         let directory = tempfile::tempdir().unwrap();
-        let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000, reserved_bytes: 500 };
+        let limits = Limits { segment_bytes: 1_000, log_bytes: 3_000, reserved_bytes: 500, ..limits() };
         let options = Options { limits, ..Options::default() };
         let storage = Arc::new(Embedded::open(directory.path(), options).unwrap());
         let commits = run(&[Arc::clone(&storage) as Arc<dyn Storage>], runtime, None, 150, seed);
@@ -404,15 +410,14 @@ fn concurrent_calls_to_three_mirrors_of_etcd_have_one_explanation() {
     let Some(server) = runtime.block_on(Server::start()).unwrap() else { return };
     for seed in 0..4 {
         let open = |_| {
-            let limits = Limits { watch_buffer: 4, ..Limits::default() };
             let client = server.builder().build().unwrap();
             let options = EtcdOptions {
                 prefix: format!("/{seed}"),
-                timeout: std::time::Duration::from_secs(60),
+                timeout: Duration::from_secs(60),
                 may_lead: false,
                 ..EtcdOptions::default()
             };
-            let storage = Options { limits, ..Options::default() };
+            let storage = Options { limits: limits(), ..Options::default() };
             Arc::new(runtime.block_on(Etcd::open(client, options, storage)).unwrap()) as Arc<dyn Storage>
         };
         let storages: Vec<_> = (0..3).map(open).collect();

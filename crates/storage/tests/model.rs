@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -28,6 +29,8 @@ enum Step {
     /// Lets the watch with this number say what it has to say.
     Listen(usize),
     Compact(u64),
+    /// Packs the past.
+    Pack,
     Reopen,
 }
 
@@ -61,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (prefix(), 0..20_u64).prop_map(|(prefix, back)| Step::Watch { prefix, back }),
         3 => (0..8_usize).prop_map(Step::Listen),
         1 => (0..20_u64).prop_map(Step::Compact),
+        2 => Just(Step::Pack),
         1 => Just(Step::Reopen),
     ]
 }
@@ -153,7 +157,14 @@ struct InMemory;
 fn options() -> Options {
     Options {
         durability: Durability::Relaxed,
-        limits: Limits { watch_buffer: 3, segment_bytes: 600, log_bytes: 1500, reserved_bytes: 400 },
+        limits: Limits {
+            watch_buffer: 3,
+            segment_bytes: 600,
+            log_bytes: 1500,
+            reserved_bytes: 400,
+            pack_after: Duration::ZERO,
+            pack_bytes: 150,
+        },
         ..Options::default()
     }
 }
@@ -247,6 +258,7 @@ async fn run<B: Backend>(backend: B, steps: Vec<Step>) {
                 storage.compact(to).await.unwrap();
                 model.oldest = model.oldest.max(to);
             }
+            Step::Pack => drop(storage.pack()),
             Step::Reopen if B::LASTS => {
                 listeners.clear();
                 drop(storage);

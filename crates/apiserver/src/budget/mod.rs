@@ -121,6 +121,14 @@ impl Budget {
         Box::pin(self.aside.run(work)).await
     }
 
+    /// Does something that nobody waits for, beside the threads that answer.
+    pub(crate) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        self.aside.run(work).await
+    }
+
     /// Waits for room for a stored object that is about to be decoded for this user, or for the server itself; `None` if it is small.
     pub(crate) async fn stored(
         &self,

@@ -1,5 +1,5 @@
 //! What happens by itself: definitions come into force, namespaces and definitions that are deleted are emptied, namespaces
-//! get what every namespace has, claims and volumes that nobody uses any more go, and events are forgotten.
+//! get what every namespace has, claims and volumes that nobody uses any more go, events are forgotten, and the past is packed.
 //!
 //! What follows the storage for the sake of requests runs on every server; what writes runs on the one that leads.
 
@@ -15,6 +15,7 @@ mod garbage_collector;
 mod listers;
 mod namespace_defaults;
 mod namespaces;
+mod packing;
 mod resource_quotas;
 mod role_aggregation;
 mod roles;
@@ -42,6 +43,7 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
     server.spawn(flow_control::TASK, flow_control::follow);
+    server.spawn(packing::TASK, packing::run);
     if !server.options.read_only {
         start_writing(server);
     }

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use watchkeeper_apiserver::authentication::{Identity, Service, Tokens};
 use watchkeeper_apiserver::{Clock, Options};
 use watchkeeper_storage::{
-    Answer as StorageAnswer, Commit, Committed, Found, Memory, Page, Range, Revision, Stats, Storage, Watch,
+    Answer as StorageAnswer, Commit, Committed, Found, Limits, Memory, Page, Range, Revision, Stats, Storage,
+    Watch,
 };
 use watchkeeper_supervision::Supervisor;
 
@@ -26,7 +27,7 @@ const EVENTS: &str = "/api/v1/namespaces/default/events";
 const LISTERS: &str = "admission-listers";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 
-const TASKS: [&str; 21] = [
+const TASKS: [&str; 22] = [
     "access",
     "aggregation",
     "api-service-availability",
@@ -39,6 +40,7 @@ const TASKS: [&str; 21] = [
     "flow-schemas",
     "front-proxy",
     "garbage-collector",
+    "history-packing",
     "namespace-deletion",
     "resource-quotas",
     "role-aggregation",
@@ -56,7 +58,9 @@ async fn start() -> (Api, Supervisor) {
     let mut options = Options::default();
     options.clock = Clock::new(move || start + begin.elapsed());
     options.certificate_authority = Some("made up".into());
-    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let limits = Limits { pack_after: Duration::ZERO, pack_bytes: 1, ..Limits::default() };
+    let storage = watchkeeper_storage::Options { limits, ..watchkeeper_storage::Options::default() };
+    let api = Api::with(Arc::new(Memory::new(storage)), options).await;
     let supervisor = api.server.supervisor();
     // Tasks begin when their turn comes.
     sleep(Duration::from_millis(1)).await;
@@ -160,6 +164,17 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
             api.post(EVENTS, event).await.ok();
             sleep(Duration::from_secs(3_620)).await;
             gone(api, &format!("{EVENTS}/{name}")).await;
+        }
+        "history-packing" => {
+            // All but the last revision are packed.
+            namespace(api, &format!("past-{turn}")).await;
+            namespace(api, &format!("present-{turn}")).await;
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let is_packed = |stats: watchkeeper_storage::Stats| stats.events < stats.packed + 5;
+            while !is_packed(api.storage.stats()) {
+                assert!(Instant::now() < deadline, "{:?}", api.storage.stats());
+                sleep(Duration::from_millis(20)).await;
+            }
         }
         "service-allocation" => follow_service(api, turn).await,
         "webhooks" => {
@@ -537,7 +552,9 @@ async fn tokens_in_files_are_read_again_after_a_panic() {
     tokens.add_file(&file).unwrap();
     let mut options = Options::default();
     options.tokens = Some(Arc::new(tokens));
-    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let limits = Limits { pack_after: Duration::ZERO, pack_bytes: 1, ..Limits::default() };
+    let storage = watchkeeper_storage::Options { limits, ..watchkeeper_storage::Options::default() };
+    let api = Api::with(Arc::new(Memory::new(storage)), options).await;
     let supervisor = api.server.supervisor();
     sleep(Duration::from_millis(1)).await;
     supervisor.inject("token-files");

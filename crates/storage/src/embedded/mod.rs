@@ -141,6 +141,10 @@ impl Storage for Embedded {
         Box::pin(async move { self.engine.compact(to) })
     }
 
+    fn pack(&self) -> bool {
+        self.engine.pack()
+    }
+
     fn stats(&self) -> Stats {
         self.counters.fill(self.engine.stats())
     }

@@ -312,6 +312,10 @@ impl Storage for Etcd {
         })
     }
 
+    fn pack(&self) -> bool {
+        self.mirror.engine.pack()
+    }
+
     fn stats(&self) -> Stats {
         let commits = self.commits.load(Relaxed);
         let cluster = ClusterStats { leading: *self.leading.borrow(), ..self.mirror.stats() };
