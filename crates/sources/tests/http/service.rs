@@ -76,8 +76,6 @@ pub(crate) struct State {
     pub(crate) page: Option<usize>,
     /// What all pages are of that are asked for before the first one is asked for again, if it is not the list as it is.
     shown: Option<BTreeMap<String, u64>>,
-    /// How often in a row all pages were read and were those of the list as it is.
-    pub(crate) true_lists: usize,
     pub(crate) faults: VecDeque<Fault>,
     /// The heads of all requests.
     pub(crate) requests: Vec<String>,
@@ -111,7 +109,6 @@ impl Service {
             validator: Validator::Strong,
             page: None,
             shown: None,
-            true_lists: 0,
             faults: VecDeque::new(),
             requests: Vec::new(),
             password: None,
@@ -151,7 +148,6 @@ impl Service {
         let mut state = self.lock();
         state.before = state.items.clone();
         change(&mut state.items);
-        state.true_lists = 0;
         state.changed += 10;
         drop(state);
         self.revision.send_modify(|revision| *revision += 1);
@@ -180,12 +176,6 @@ impl Service {
         self.change(|items| {
             items.remove(name);
         });
-    }
-
-    /// Whether nothing is wrong any more, and all pages were read as they are, of which the first time may have begun before.
-    pub(crate) fn is_over_its_faults(&self) -> bool {
-        let state = self.lock();
-        state.faults.is_empty() && state.true_lists > 2
     }
 
     pub(crate) fn fail(&self, fault: Fault) {
@@ -257,9 +247,6 @@ impl Connection {
                 _ => None,
             };
         }
-        if state.shown.is_some() || !matches!(fault, None | Some(Fault::AnotherTag)) {
-            state.true_lists = 0;
-        }
         fault
     }
 
@@ -283,7 +270,7 @@ impl Connection {
     }
 
     fn answer(&self, head: &str, target: &str, fault: Option<Fault>) -> Option<Vec<u8>> {
-        let mut state = self.state.lock().unwrap();
+        let state = self.state.lock().unwrap();
         let revision = *self.revision.borrow();
         let respond = |status: u16, headers: &str, body: &str| {
             let length = body.len();
@@ -375,9 +362,7 @@ impl Connection {
                 if let Some(next) = next {
                     headers += &format!("link: </items?page={next}>; rel=\"next\"\r\n");
                 }
-                let body = list(all.into_iter().skip(page * size).take(size).collect(), next);
-                state.true_lists += usize::from(next.is_none());
-                body
+                list(all.into_iter().skip(page * size).take(size).collect(), next)
             }
         };
         let mut answer = respond(200, &headers, &body)?;
