@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use watchkeeper_core::Error;
+use serde_json::Value;
+use watchkeeper_core::{Change, ChangeKind, Error};
+use watchkeeper_informer::{Informer, Object, SourceBackoff, Subscription};
 use watchkeeper_sources::http::{Http, Pages};
 
 use crate::service::{Fault, Service};
-use crate::tap::Tap;
+use crate::tap::{LONG, Tap};
 
 async fn shop(pages: Pages) -> (Service, Http) {
     let service = Service::start().await;
@@ -77,6 +79,50 @@ async fn a_list_that_is_old_in_all_its_pages_is_not_believed_the_first_time() {
     service.put("n9", 2);
     tap.until_value("n9", 2).await;
     assert_eq!(tap.log[told..], ["put n9"]);
+}
+
+/// A store of the shop with its ten items, and what changes from then on.
+async fn stocked(http: Http) -> (Informer<Value>, Subscription<Value>) {
+    let quick = Duration::from_millis(20);
+    let backoff = SourceBackoff::new(Duration::from_millis(1), quick);
+    let informer = Informer::<Value>::builder().backoff(backoff).start(http);
+    let mut changes = informer.subscribe("test");
+    for _ in 0..10 {
+        assert_eq!(next(&mut changes).await.kind(), ChangeKind::Added);
+    }
+    (informer, changes)
+}
+
+async fn next(changes: &mut Subscription<Value>) -> Change<Object<Value>> {
+    tokio::time::timeout(LONG, changes.next()).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn an_empty_list_confirms_no_other_if_a_whole_one_was_told_between_them() {
+    let (service, http) = shop(Pages::Link).await;
+    let (_informer, mut changes) = stocked(http).await;
+    for value in 2..5 {
+        service.fail(Fault::Empty);
+        while !service.lock().faults.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        service.put("n9", value);
+        let change = next(&mut changes).await;
+        assert_eq!((change.key.name(), change.kind()), ("n9", ChangeKind::Modified));
+    }
+}
+
+#[tokio::test]
+async fn an_empty_list_confirms_another_if_pages_were_read_only_once_between_them() {
+    let (service, http) = shop(Pages::Link).await;
+    let (_informer, mut changes) = stocked(http).await;
+    // All four pages are read once, which is not enough. As reading them again fails, nothing but two empty lists is told.
+    let whole = std::iter::repeat_n(Fault::AnotherTag, 4);
+    let failed = Fault::Status(500, String::new());
+    service.lock().faults.extend([Fault::Empty].into_iter().chain(whole).chain([failed, Fault::Empty]));
+    let change = next(&mut changes).await;
+    assert_ne!(change.kind(), ChangeKind::Added);
+    assert!(service.lock().faults.is_empty(), "the first one alone deletes nothing");
 }
 
 #[tokio::test]
