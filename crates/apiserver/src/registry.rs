@@ -100,6 +100,11 @@ impl Registry {
         registry
     }
 
+    /// All resources, in each version of their own.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
+    }
+
     /// A resource made of this very definition, whose watchers can go on sharing what is encoded.
     fn unchanged(&self, installed: &Arc<InstalledCrd>, index: usize) -> Option<Arc<Resource>> {
         let definition = &installed.definition;

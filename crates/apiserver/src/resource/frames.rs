@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use watchkeeper_storage::Event;
 
 /// How many recent changes are kept encoded. Watchers that keep up are within a few changes of each other.
@@ -14,6 +16,9 @@ const RECENT: usize = 512;
 
 /// How many bytes of recent changes are kept encoded.
 const RECENT_BYTES: usize = 4 << 20;
+
+/// How long a change is kept encoded.
+const RECENT_TIME: Duration = Duration::from_secs(5);
 
 /// The recent changes of a resource, each encoded at most once however many watchers there are.
 #[derive(Default)]
@@ -32,6 +37,8 @@ struct Recent {
 /// One change, in each encoding made by the first watcher that needs it.
 pub(crate) struct Frame {
     event: Arc<Event>,
+    /// When somebody was told of it for the first time.
+    since: Instant,
     encodings: [OnceLock<Bytes>; Self::ENCODINGS],
 }
 
@@ -47,14 +54,17 @@ impl Frames {
             }
             at += 1;
         }
-        let frame = Arc::new(Frame { event: Arc::clone(event), encodings: Default::default() });
+        let since = Instant::now();
+        let frame = Arc::new(Frame { event: Arc::clone(event), since, encodings: Default::default() });
         recent.bytes += frame.size();
         recent.frames.insert(at, Arc::clone(&frame));
-        while recent.frames.len() > RECENT || recent.bytes > RECENT_BYTES {
-            let Some(oldest) = recent.frames.pop_front() else { break };
-            recent.bytes -= oldest.size();
-        }
+        recent.shrink(since);
         frame
+    }
+
+    /// Forgets what is not recent any more. Where changes come, this happens by itself.
+    pub(crate) fn shrink(&self) {
+        self.recent.lock().shrink(Instant::now());
     }
 
     /// How many are watching.
@@ -71,6 +81,19 @@ impl Frames {
     pub(crate) fn leave(&self) {
         if self.watchers.fetch_sub(1, Relaxed) == 1 {
             *self.recent.lock() = Recent::default();
+        }
+    }
+}
+
+impl Recent {
+    fn shrink(&mut self, now: Instant) {
+        while let Some(oldest) = self.frames.front() {
+            let is_old = now.duration_since(oldest.since) > RECENT_TIME;
+            if !is_old && self.frames.len() <= RECENT && self.bytes <= RECENT_BYTES {
+                break;
+            }
+            self.bytes -= oldest.size();
+            self.frames.pop_front();
         }
     }
 }
@@ -136,5 +159,25 @@ mod tests {
         assert_eq!((held().first(), held().len()), (Some(&3), RECENT));
         frames.of(&event(count + 3, RECENT_BYTES - 200));
         assert_eq!(held(), [count + 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_recent_is_forgotten_by_and_by() {
+        let frames = Frames::default();
+        let held =
+            || frames.recent.lock().frames.iter().map(|frame| frame.event.revision).collect::<Vec<_>>();
+        frames.of(&event(1, 1));
+        tokio::time::advance(RECENT_TIME).await;
+        frames.of(&event(2, 1));
+        assert_eq!(held(), [1, 2]);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        frames.of(&event(3, 1));
+        assert_eq!(held(), [2, 3]);
+        tokio::time::advance(RECENT_TIME).await;
+        frames.shrink();
+        assert_eq!((held(), frames.recent.lock().bytes), (vec![3], 129));
+        tokio::time::advance(RECENT_TIME).await;
+        frames.shrink();
+        assert_eq!((held(), frames.recent.lock().bytes), (vec![], 0));
     }
 }

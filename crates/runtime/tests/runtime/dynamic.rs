@@ -1,9 +1,11 @@
 //! Controllers of kinds that are known at run time only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
+use tokio::time::sleep;
 use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, ready};
 use watchkeeper_runtime::{Action, Context, Controller, ControllerBuilder, Manager, Primary, Result, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, key, widget};
@@ -129,7 +131,15 @@ async fn a_cache_of_a_kind_without_a_type_is_read_by_tasks_with_its_options() {
         .cache_dynamic(&widgets(), Cache::of::<DynamicObject>().namespaces(["default"]).labels("app=web"))
         .task("list", async move |client, _stop| {
             client.synced().await?;
-            for widget in client.dynamic(&widgets()).list::<DynamicObject>().await? {
+            // The first list may be older than the objects.
+            let known = loop {
+                let known = client.dynamic(&widgets()).list::<DynamicObject>().await?;
+                if !known.is_empty() {
+                    break known;
+                }
+                sleep(Duration::from_millis(10)).await;
+            };
+            for widget in known {
                 said.say(widget.metadata.name.clone().unwrap());
             }
             Ok(())
