@@ -22,6 +22,8 @@ pub(crate) struct StatusError {
     foreign: Option<Box<Foreign>>,
     /// A token to go on with, for lists whose snapshot has been forgotten.
     pub(crate) token: Option<String>,
+    /// Whether the status does not say that it is one.
+    is_bare: bool,
 }
 
 /// What a webhook adds to the failure of a request.
@@ -50,7 +52,15 @@ impl std::fmt::Display for Subject<'_> {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, foreign: None, token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            foreign: None,
+            token: None,
+            is_bare: false,
+        }
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -219,10 +229,11 @@ impl StatusError {
         )
     }
 
-    /// The request took longer than it may.
+    /// The request took longer than it may. In kube-apiserver, a filter says so, which leaves out of the status what it is.
     pub(crate) fn too_slow() -> Self {
         let why = "request did not complete within the allotted timeout";
-        Self::new(504, reason::TIMEOUT, format!("Timeout: {why}")).about(Subject { group: "", name: "" }, "")
+        let failure = Self::new(504, reason::TIMEOUT, format!("Timeout: {why}"));
+        Self { is_bare: true, ..failure.about(Subject { group: "", name: "" }, "") }
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -284,7 +295,11 @@ impl StatusError {
             message: self.message.clone(),
             details: self.details.as_deref().cloned(),
         };
-        status.to_value(self.token.as_deref())
+        let mut status = status.to_value(self.token.as_deref());
+        if let Some(fields) = status.as_object_mut().filter(|_| self.is_bare) {
+            fields.retain(|name, _| name != "kind" && name != "apiVersion");
+        }
+        status
     }
 
     /// How long the client is asked to wait.
