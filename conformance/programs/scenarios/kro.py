@@ -33,7 +33,7 @@ INGRESS = {
 
 def graph(name, kind, resources):
     schema = {
-        "apiVersion": "v1alpha1", "kind": kind,
+        "apiVersion": "v1alpha1", "kind": kind, "scope": "Namespaced",
         "spec": {"name": "string", "image": 'string | default="example.com/web:1"', "replicas": "integer | default=3", "ingress": {"enabled": "boolean | default=false"}},
         "status": {"deploymentConditions": "${deployment.status.conditions}", "availableReplicas": "${deployment.status.availableReplicas}"},
     }
