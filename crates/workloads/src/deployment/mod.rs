@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use watchkeeper_client::{Error as Failure, controller_of, key_of};
+use serde_json::json;
+use watchkeeper_client::{Error as Failure, Patch, controller_of, key_of};
 use watchkeeper_core::Uid;
 use watchkeeper_events::Event;
 use watchkeeper_runtime::{Action, Context, Controller, Reconciler, Result};
@@ -181,11 +182,9 @@ impl Sync<'_> {
         self.sets.new = Some(marked);
         let known = deployment.metadata.annotations.as_ref().and_then(|all| all.get(annotations::REVISION));
         if known != Some(&revision) {
-            let note = |deployment: &mut Deployment| {
-                let annotations = deployment.metadata.annotations.get_or_insert_default();
-                annotations.insert(annotations::REVISION.into(), revision.clone());
-            };
-            self.cx.client().modify(&key_of(deployment), note).await?;
+            // By way of the status: it is no change of what is wanted, so the generation stays.
+            let noted = json!({"metadata": {"uid": deployment.metadata.uid, "annotations": {annotations::REVISION: revision}}});
+            self.cx.client().patch_status::<Deployment>(&key_of(deployment), Patch::Merge(noted)).await?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ async fn a_deployment_becomes_available_and_then_nothing_is_sent() {
     place.create::<Deployment>(deployment(3, "web:1")).await;
     let web = place.rolled_out("web").await;
     assert_eq!(web.metadata.annotations.as_ref().unwrap()[REVISION], "1");
+    assert_eq!(web.metadata.generation, Some(1), "nobody changed what is wanted");
     assert_eq!(
         conditions(&web),
         expected(&[
