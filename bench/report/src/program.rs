@@ -12,6 +12,8 @@ pub struct Asked {
     pub quick: bool,
     /// Our server, if it is not beside the program.
     pub binary: Option<PathBuf>,
+    /// Another one of our server, which it is compared with in place of a peer. For groups that know how.
+    pub before: Option<PathBuf>,
     /// What to measure, in the order it was named, or if nothing was, everything.
     pub groups: Vec<&'static str>,
     json: Option<PathBuf>,
@@ -28,9 +30,11 @@ impl Asked {
                 "--quick" => asked.quick = true,
                 "--groups" => asked.list = true,
                 "--binary" => asked.binary = Some(file()?),
+                "--before" => asked.before = Some(file()?),
                 "--json" => asked.json = Some(file()?),
                 name => asked.groups.push(known.iter().find(|group| **group == name).ok_or_else(|| {
-                    let usage = "[--quick] [--binary FILE] [--json FILE] [--groups] [GROUP ...]";
+                    let usage =
+                        "[--quick] [--binary FILE] [--before FILE] [--json FILE] [--groups] [GROUP ...]";
                     format!("what is {name:?}? Groups are {}\nusage: {usage}", known.join(", "))
                 })?),
             }

@@ -1,5 +1,5 @@
 //! Measures the API server as its clients see it: the release binary as a process of its own, over TLS, with fsync, in turn with
-//! kube-apiserver and etcd, if `make peers` was called.
+//! kube-apiserver and etcd, if `make peers` was called, or with another program of ours: `--before FILE`.
 #![allow(clippy::print_stderr)]
 
 mod bare;
@@ -12,10 +12,11 @@ mod wanted;
 
 use std::process::ExitCode;
 
-use watchkeeper_bench_report::{Asked, Report, run};
+use watchkeeper_bench_report::{Asked, Report, Target, run};
 use watchkeeper_bench_target::{Peer, Result, allow_open_files, beside, unless_ended};
 
 use crate::rows::{Bench, GROUPS};
+use crate::side::Other;
 use crate::size::Size;
 
 fn main() -> ExitCode {
@@ -27,14 +28,27 @@ fn measure(asked: &Asked) -> Result<Report> {
     let binary = beside(asked.binary.clone(), "watchkeeper", "watchkeeper-cli")?;
     // The servers inherit it.
     allow_open_files();
-    let peers = Peer::find().map_err(|error| error.to_string());
-    unless_ended(async {
+    let others = match &asked.before {
+        Some(before) => Ok(Other::Before(before.clone())),
+        None => Peer::find().map(Other::Real).map_err(|error| error.to_string()),
+    };
+    let report = unless_ended(async {
         let mut report = Report { notes: vec![note(size)], ..Report::default() };
         for group in &asked.groups {
-            report.extend(Bench::run(binary.clone(), peers.clone(), size, group).await);
+            report.extend(Bench::run(binary.clone(), others.clone(), size, group).await);
         }
         report
-    })
+    })?;
+    Ok(if asked.before.is_some() { beside_before(report) } else { report })
+}
+
+/// Says that the peer is a program of ours, and that nothing is to be slower than it by more than a twentieth.
+fn beside_before(mut report: Report) -> Report {
+    for row in report.rows.iter_mut().filter(|row| !row.peer.is_empty()) {
+        row.peer_name = Some("before".into());
+        row.target = Some(Target::TimesBetter(0.95));
+    }
+    report
 }
 
 /// What is needed to judge the numbers.

@@ -30,8 +30,15 @@ pub(crate) enum Expected {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    Put { key: Box<str>, value: Bytes, lifetime: Option<Duration> },
-    Delete { key: Box<str> },
+    Put {
+        key: Box<str>,
+        value: Bytes,
+        #[cfg_attr(not(feature = "etcd"), allow(dead_code, reason = "only etcd lets values expire"))]
+        lifetime: Option<Duration>,
+    },
+    Delete {
+        key: Box<str>,
+    },
 }
 
 impl Operation {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_bench_report::{Report, Row, Samples};
 use watchkeeper_bench_target::{Kind, Peer, Result};
 
-use crate::side::Side;
+use crate::side::{Other, Side};
 use crate::size::Size;
 use crate::wanted::Wanted;
 
@@ -37,7 +37,7 @@ const PREPARATION: Duration = Duration::from_secs(900);
 pub(crate) struct Bench {
     binary: PathBuf,
     /// Or why there is none.
-    peers: Result<Peer, String>,
+    others: Result<Other, String>,
     size: Size,
     group: &'static str,
     ours: Side,
@@ -50,7 +50,7 @@ impl Bench {
     /// Measures a group on servers of its own. What cannot be measured is a row that says so.
     pub(crate) async fn run(
         binary: PathBuf,
-        peers: Result<Peer, String>,
+        others: Result<Other, String>,
         size: Size,
         group: &'static str,
     ) -> Report {
@@ -66,10 +66,10 @@ impl Bench {
         let peer = match group {
             // Beside kube-apiserver, it is another process that does this.
             "collecting" => Err("it does not collect".into()),
-            "servers" => three(&peers, size).await,
-            _ => start(&peers, size).await,
+            "servers" => three(&others, size).await,
+            _ => start(&others, size).await,
         };
-        let mut bench = Self { binary, peers, size, group, ours, peer, report: Report::default() };
+        let mut bench = Self { binary, others, size, group, ours, peer, report: Report::default() };
         let done = match group {
             "start" => bench.start().await,
             "writes" => bench.writes().await,
@@ -152,7 +152,7 @@ impl Bench {
         self.ours = Side::ours(&self.binary, self.size).await?;
         // The old one ends before the new one starts.
         self.peer = Err("it was ended".into());
-        self.peer = start(&self.peers, self.size).await;
+        self.peer = start(&self.others, self.size).await;
         Ok(())
     }
 }
@@ -160,12 +160,12 @@ impl Bench {
 /// Clients that fill a server.
 const FILLERS: usize = 64;
 
-async fn start(peers: &Result<Peer, String>, size: Size) -> Result<Side, String> {
-    Side::peer(peers.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
+async fn start(others: &Result<Other, String>, size: Size) -> Result<Side, String> {
+    Side::other(others.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
 }
 
-async fn three(peers: &Result<Peer, String>, size: Size) -> Result<Side, String> {
-    Side::three_peers(peers.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
+async fn three(others: &Result<Other, String>, size: Size) -> Result<Side, String> {
+    Side::three_others(others.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
 }
 
 /// What one side found.
