@@ -39,9 +39,8 @@ impl Account {
         self.heavy.load(Ordering::Relaxed)
     }
 
-    /// Does some work, and charges the time that it takes.
-    pub(crate) fn charged<T>(&self, work: impl FnOnce() -> T) -> T {
-        let begin = Instant::now();
+    /// Does some work, which begins now, and charges the time that it takes.
+    pub(crate) fn charged<T>(&self, begin: Instant, work: impl FnOnce() -> T) -> T {
         let done = work();
         let end = Instant::now();
         self.charge(end.duration_since(self.epoch), end.duration_since(begin));
@@ -121,7 +120,7 @@ mod tests {
         let account = Account::new(1);
         let begin = Instant::now();
         let work = || while begin.elapsed() < 2 * BURST {};
-        account.charged(work);
+        account.charged(begin, work);
         assert!(account.is_heavy());
     }
 }

@@ -83,15 +83,15 @@ impl Gate {
     }
 
     /// Waits for a turn if the account is heavy.
-    async fn turn<'a>(&'a self, account: &'a Account) -> Option<Turn<'a>> {
-        if !account.is_heavy() || (self.waiting.load(Ordering::Relaxed) == 0 && self.is_in_slice()) {
+    async fn turn<'a>(&'a self, account: &'a Account, now: Instant) -> Option<Turn<'a>> {
+        if !account.is_heavy() || (self.waiting.load(Ordering::Relaxed) == 0 && self.is_in_slice(now)) {
             return None;
         }
         let _place = Place::in_line(&self.waiting);
         // The semaphores are never closed.
         let line = account.line.acquire().await.ok()?;
         let turn = Turn { _slot: self.turns.acquire().await.ok()?, _line: line };
-        if !self.is_in_slice() {
+        if !self.is_in_slice(Instant::now()) {
             // The runtime goes on with this after it has looked at its sockets.
             yield_now().await;
             self.slice_end.store(nanoseconds(self.epoch.elapsed() + self.slice), Ordering::Relaxed);
@@ -99,8 +99,8 @@ impl Gate {
         Some(turn)
     }
 
-    fn is_in_slice(&self) -> bool {
-        nanoseconds(self.epoch.elapsed()) < self.slice_end.load(Ordering::Relaxed)
+    fn is_in_slice(&self, now: Instant) -> bool {
+        nanoseconds(now.duration_since(self.epoch)) < self.slice_end.load(Ordering::Relaxed)
     }
 }
 
@@ -139,8 +139,12 @@ impl Payer {
         let mut work = pin!(work);
         loop {
             let account = self.account();
-            let turn = self.gate.turn(account).await;
-            let step = poll_fn(|cx| Poll::Ready(account.charged(|| work.as_mut().poll(cx)))).await;
+            let mut begin = Instant::now();
+            let turn = self.gate.turn(account, begin).await;
+            if turn.is_some() {
+                begin = Instant::now();
+            }
+            let step = poll_fn(|cx| Poll::Ready(account.charged(begin, || work.as_mut().poll(cx)))).await;
             drop(turn);
             match step {
                 Poll::Ready(done) => return done,

@@ -70,10 +70,13 @@ impl From<Body> for Content {
     }
 }
 
+/// As many headers as most replies have, with those that are added on the way.
+const HEADERS: usize = 8;
+
 impl Reply {
     /// JSON that has been written already.
     pub(crate) fn new(code: u16, content: impl Into<ReplyContent>) -> Self {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(HEADERS);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (content, permit) = (content.into().0, Permit::default());
@@ -277,7 +280,11 @@ impl Reply {
             headers.extend(sent(&warnings).iter().filter_map(|text| Some((WARNING, warning(text)?))));
         }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-        let audit = audit.or_else(|| HeaderValue::from_str(&crate::object::random::uid()).ok());
+        let mut audit = audit.or_else(|| HeaderValue::from_str(&crate::object::random::uid()).ok());
+        if let Some(audit) = &mut audit {
+            // No two answers have the same, so that HPACK had better not remember it: it would compare each with all that it remembers.
+            audit.set_sensitive(true);
+        }
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
         let mut is_compressed = false;
         let (body, is_long) = match content {

@@ -150,7 +150,7 @@ fn find(headers: &HeaderMap, endpoint: Endpoint) -> Option<Accepted> {
         is_partial_list: false,
         is_pretty: false,
     };
-    if accept.is_empty() {
+    if accept.is_empty() || accept == Format::Json.media_type() {
         return Some(plain);
     }
     let clauses = clauses(&accept);
