@@ -400,7 +400,7 @@ impl Compiler {
         let mut names: Vec<Key> = Vec::new();
         for rule in &route.rules {
             names.extend(rule.action.backends.iter().map(|(key, _)| key.clone()));
-            names.extend(rule.action.mirror.iter().map(|(key, _)| key.clone()));
+            names.extend(rule.action.mirror.as_deref().map(|(key, _)| key.clone()));
         }
         names.sort();
         names.dedup();
