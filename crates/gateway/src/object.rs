@@ -221,6 +221,16 @@ impl Input {
         Ok(Some(Self { id, created, generation, json: PackedJson::of(&value) }))
     }
 
+    /// Shares the texts that are the same in another state of the object.
+    pub(crate) fn share(&mut self, other: &Self) {
+        if self.id == other.id {
+            self.id = other.id.clone();
+        }
+        if self.created == other.created {
+            self.created = other.created.clone();
+        }
+    }
+
     /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
         if !(self.id.kind.has_status() || self.id.kind.is_standard())

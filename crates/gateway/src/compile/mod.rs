@@ -16,6 +16,7 @@ mod ai_prices;
 mod ai_prompt;
 mod api;
 mod backend;
+mod entry;
 mod fields;
 mod ledgers;
 mod listener;
@@ -39,6 +40,7 @@ use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::policy::{Policy, PolicyState};
 use crate::stats::RouteStats;
 use crate::table::{Attachment, Listener, Table};
+use entry::{Entry, Form, Notes};
 pub use report::{Condition, Report};
 use services::Services;
 use standard::Standard;
@@ -107,21 +109,6 @@ fn is_same_place(one: &Place, other: &Place) -> bool {
     source_number(one) == source_number(other) && one.1 == other.1
 }
 
-/// An object in all its sources.
-#[derive(Default)]
-struct Entry {
-    /// By place: the first counts.
-    candidates: BTreeMap<Place, Input>,
-    /// The form that is in the table, and its place.
-    good: Option<(Place, Input)>,
-    /// What is wrong with the form that counts.
-    problems: Vec<Problem>,
-    /// What it refers to and what is not there, as far as that is known when it is compiled.
-    unresolved: Vec<Problem>,
-    /// The files that it names, and how they were before they were read: a change while they are read is seen afterwards.
-    files: Vec<(PathBuf, Option<FilePrint>)>,
-}
-
 /// What tells that a file is another: time, length, and number on disk.
 type FilePrint = (std::time::SystemTime, u64, u64);
 
@@ -165,7 +152,7 @@ impl Certificate {
 #[derive(Default)]
 struct Users {
     by_name: HashMap<Key, BTreeSet<Key>>,
-    by_user: HashMap<Key, Vec<Key>>,
+    by_user: HashMap<Key, Box<[Key]>>,
 }
 
 impl Users {
@@ -183,7 +170,7 @@ impl Users {
             self.by_name.entry(name.clone()).or_default().insert(user.clone());
         }
         if !names.is_empty() {
-            self.by_user.insert(user.clone(), names);
+            self.by_user.insert(user.clone(), names.into());
         }
     }
 
@@ -206,24 +193,22 @@ impl Compiler {
     /// Takes the state that a place has of an object now; `None` if it has none any more.
     pub fn apply(&mut self, place: &Place, id: &ObjectId, input: Option<Input>) {
         let entry = self.objects.entry(id.clone()).or_default();
-        let before = match input {
-            Some(input) => entry.candidates.insert(place.clone(), input),
-            None => entry.candidates.remove(place),
-        };
+        let before = entry.set(place, input);
         // A form that does not count: nothing to compile either.
-        if entry.candidates.first_key_value().is_some_and(|(first, _)| first < place) {
+        if entry.first().is_some_and(|first| first.place < *place) {
             self.touched.insert(id.clone());
             return;
         }
         // A status that was written, or another label: nothing to compile, but who waits for the report gets it.
-        let after = entry.candidates.get(place);
-        if before.zip(after).is_some_and(|(before, after)| before.means_the_same(after)) {
+        let after = entry.at(place).cloned();
+        if let Some((before, after)) = before.zip(after)
+            && before.input.means_the_same(&after.input)
+        {
             // Of the two, which differ in bytes only, one is kept.
-            if entry.problems.is_empty()
-                && let Some((good, after)) = entry.good.as_mut().zip(after)
-                && good.0 == *place
+            if entry.notes().problems.is_empty()
+                && let Some(good) = entry.good.as_mut().filter(|good| good.place == *place)
             {
-                good.1 = after.clone();
+                *good = after;
             }
             self.touched.insert(id.clone());
             return;
@@ -240,7 +225,8 @@ impl Compiler {
 
     /// The forms that are in the table, with their places: what is to be kept for a start without sources.
     pub fn good(&self) -> Vec<(Place, Input)> {
-        self.objects.values().filter_map(|entry| entry.good.clone()).collect()
+        let good = self.objects.values().filter_map(|entry| entry.good.as_deref());
+        good.map(|form| (form.place.clone(), form.input.clone())).collect()
     }
 
     /// The objects whose report may have changed since this was asked last.
@@ -261,7 +247,8 @@ impl Compiler {
 
     /// Takes objects anew whose files have changed. Says whether there were any.
     pub fn refresh_files(&mut self) -> bool {
-        let changed = |entry: &Entry| entry.files.iter().any(|(file, print)| print_of(file) != *print);
+        let changed =
+            |entry: &Entry| entry.notes().files.iter().any(|(file, print)| print_of(file) != *print);
         let users: Vec<ObjectId> =
             self.objects.iter().filter(|(_, entry)| changed(entry)).map(|(id, _)| id.clone()).collect();
         for id in &users {
@@ -275,56 +262,60 @@ impl Compiler {
         self.touched.insert(id.clone());
         self.changed = true;
         let Some(entry) = self.objects.get(id) else { return };
-        let Some((source, input)) = entry.candidates.first_key_value() else {
+        let Some(form) = entry.first().cloned() else {
             self.remove(id);
             self.objects.remove(id);
             return;
         };
-        let (source, input) = (source.clone(), input.clone());
+        let Form { place, input } = &*form;
         let files = input.files().into_iter().map(|file| self.settings.base.join(file));
-        let files = files.map(|file| (file.clone(), print_of(&file))).collect();
+        let mut notes =
+            Notes { files: files.map(|file| (file.clone(), print_of(&file))).collect(), ..Notes::default() };
         let done = match id.kind {
-            InputKind::Listener => self.put_listener(&input),
-            InputKind::Route => self.put_route(&input),
-            InputKind::Backend => self.put_backend(&input),
-            InputKind::Policy => self.put_policy(&input),
-            InputKind::AiGateway => self.put_ai_gateway(&input),
-            InputKind::Model => self.put_model(&input),
-            InputKind::LlmPolicy => self.put_llm_policy(&input),
-            InputKind::Prompt => self.put_prompt(&input),
-            InputKind::Mcp => self.put_mcp_route(&input),
-            InputKind::Api => self.put_api(&input),
-            InputKind::Subscription => self.put_subscription(&input),
-            InputKind::Tenant => self.put_tenant(&input),
-            InputKind::Secret => self.put_secret(&input),
-            InputKind::Service | InputKind::EndpointSlice => self.put_service(&input),
-            InputKind::GatewayClass => self.put_class(&input),
-            InputKind::Gateway => self.put_gateway(&input),
-            InputKind::HttpRoute => self.put_http_route(&input),
-            InputKind::ReferenceGrant => self.put_grant(&input),
-            InputKind::Namespace => self.put_namespace(&input),
+            InputKind::Listener => self.put_listener(input),
+            InputKind::Route => self.put_route(input),
+            InputKind::Backend => self.put_backend(input),
+            InputKind::Policy => self.put_policy(input),
+            InputKind::AiGateway => self.put_ai_gateway(input),
+            InputKind::Model => self.put_model(input),
+            InputKind::LlmPolicy => self.put_llm_policy(input),
+            InputKind::Prompt => self.put_prompt(input),
+            InputKind::Mcp => self.put_mcp_route(input),
+            InputKind::Api => self.put_api(input),
+            InputKind::Subscription => self.put_subscription(input),
+            InputKind::Tenant => self.put_tenant(input),
+            InputKind::Secret => self.put_secret(input),
+            InputKind::Service | InputKind::EndpointSlice => self.put_service(input),
+            InputKind::GatewayClass => self.put_class(input),
+            InputKind::Gateway => self.put_gateway(input),
+            InputKind::HttpRoute => self.put_http_route(input),
+            InputKind::ReferenceGrant => self.put_grant(input),
+            InputKind::Namespace => self.put_namespace(input),
         };
         // The last good form is that of the source that counts, maybe from before a restart; what another one had is gone with it.
         let stale =
-            |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| !is_same_place(good, &source));
+            |entry: &Entry| entry.good.as_ref().is_some_and(|good| !is_same_place(&good.place, place));
         if done.is_err() && self.objects.get(id).is_some_and(stale) {
             self.remove(id);
         }
         let Some(entry) = self.objects.get_mut(id) else { return };
-        entry.files = files;
         match done {
             Ok(Put { unresolved }) => {
-                entry.good = Some((source, input));
-                (entry.problems, entry.unresolved) = (Vec::new(), unresolved);
+                notes.unresolved = unresolved;
+                entry.note(notes);
+                entry.good = Some(form);
             }
             Err(problems) => {
-                entry.problems = problems;
-                entry.good.take_if(|(good, _)| !is_same_place(good, &source));
-                if let Some((good, _)) = &mut entry.good {
-                    *good = source;
+                // What the last good form refers to is as it was.
+                notes.problems = problems;
+                notes.unresolved.clone_from(&entry.notes().unresolved);
+                entry.note(notes);
+                entry.good.take_if(|good| !is_same_place(&good.place, place));
+                if let Some(good) = entry.good.as_mut().filter(|good| good.place != *place) {
+                    *good = Arc::new(Form { place: place.clone(), input: good.input.clone() });
                 }
                 if id.kind == InputKind::Policy && entry.good.is_none() {
-                    self.put_unusable_policy(&input);
+                    self.put_unusable_policy(input);
                 }
             }
         }
