@@ -23,6 +23,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Key, Source};
 use watchkeeper_front::{Drained, Listener as Socket};
+use watchkeeper_informer::Object;
 use watchkeeper_sources::postgres::Database;
 use watchkeeper_supervision::Supervisor;
 
@@ -516,22 +517,13 @@ impl Keeper {
         }
     }
 
-    fn changed(
-        &mut self,
-        follower: Follower,
-        key: Key,
-        value: Option<(Arc<Value>, watchkeeper_core::Version)>,
-    ) {
+    fn changed(&mut self, follower: Follower, key: Key, object: Option<Object<Value>>) {
         let place = (self.sources.number(follower), self.sources.place(follower, &key));
         let name = || self.sources.shown(follower, &key);
-        let input = match value {
+        let input = match &object {
             None => None,
-            Some((value, version)) => match crate::object::Input::read((*value).clone()) {
-                Ok(Some(input)) => {
-                    self.statuses.seen((place.0, input.id.clone()), follower, &key, version, &value);
-                    Some(input)
-                }
-                Ok(None) => None,
+            Some(object) => match crate::object::Input::stored(object) {
+                Ok(input) => input,
                 Err(problem) => {
                     let name = name();
                     tracing::warn!("{name}: {problem}");
@@ -544,16 +536,19 @@ impl Keeper {
         self.view.lock().rejected.remove(&name());
         self.sources.mended(follower, &key);
         let id = input.as_ref().map(|input| input.id.clone());
-        let before = match &id {
-            Some(id) => self.origins.insert(place.clone(), id.clone()),
-            None => self.origins.remove(&place),
-        };
-        // An object may have another name than before under the same key: a row of a table.
-        if let Some(before) = before.filter(|before| Some(before) != id.as_ref()) {
-            self.statuses.gone(&(place.0, before.clone()));
-            self.compiler.apply(&place, &before, None);
+        if self.origins.get(&place) != id.as_ref() {
+            let before = match &id {
+                Some(id) => self.origins.insert(place.clone(), id.clone()),
+                None => self.origins.remove(&place),
+            };
+            // An object may have another name than before under the same key: a row of a table.
+            if let Some(before) = before {
+                self.statuses.gone(&(place.0, before.clone()));
+                self.compiler.apply(&place, &before, None);
+            }
         }
-        if let Some((id, input)) = id.zip(input) {
+        if let Some(((id, input), object)) = id.zip(input).zip(object) {
+            self.statuses.seen((place.0, id.clone()), follower, object);
             self.compiler.apply(&place, &id, Some(input));
         }
         // After it: a form that cannot be used leaves the one of the state file in use.

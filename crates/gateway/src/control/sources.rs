@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use watchkeeper_connection::Connection;
-use watchkeeper_core::{Error, Freshness, Key, Source, Version};
-use watchkeeper_informer::{Entry, Informer, InformerMetrics};
+use watchkeeper_core::{Error, Freshness, Key, Source};
+use watchkeeper_informer::{Entry, Informer, InformerMetrics, Object};
 use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_supervision::Supervisor;
 
@@ -38,7 +38,7 @@ impl Follower {
 /// What an informer has to say.
 pub(super) enum News {
     /// An object is another, or is gone.
-    Changed(Follower, Key, Option<(Arc<Value>, Version)>),
+    Changed(Follower, Key, Option<Object<Value>>),
     /// Something could not be read: where, if that is known, and why.
     Rejected(Follower, Option<Key>, String),
     /// What could not be read can be now, or is gone.
@@ -326,13 +326,8 @@ async fn read(
 ) {
     while let Some(entry) = entries.recv().await {
         let piece = match entry {
-            Entry::Changed(change) => match &change.new {
-                None => News::Changed(follower, change.key, None),
-                Some(object) => match object.get() {
-                    Ok(value) => News::Changed(follower, change.key, Some((value, object.version().clone()))),
-                    Err(error) => News::Rejected(follower, Some(change.key), error.detail),
-                },
-            },
+            // It is decoded when it is its turn: trees of all that waits would take more memory than all else.
+            Entry::Changed(change) => News::Changed(follower, change.key, change.new),
             Entry::Complete(_) | Entry::Resumed => News::Synced(follower),
             Entry::Rejected(rejection) => News::Rejected(follower, rejection.key, rejection.detail),
             Entry::Mended(key) => News::Mended(follower, key),

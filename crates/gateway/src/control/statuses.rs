@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use watchkeeper_core::{Error, Key, ObjectStatus, Source, Version};
+use watchkeeper_core::{Error, Key, ObjectStatus, Source};
 use watchkeeper_go::Time;
+use watchkeeper_informer::Object;
 use watchkeeper_supervision::Supervisor;
 
 use super::sources::Follower;
 use crate::compile::Report;
 use crate::kinds::standard;
 use crate::object::ObjectId;
-use crate::packed_json::PackedJson;
 
 /// The name of the task that writes statuses.
 const TASK: &str = "statuses";
@@ -55,9 +55,7 @@ struct Queue {
 /// The state of an object that was seen last.
 struct Seen {
     follower: Follower,
-    key: Key,
-    version: Version,
-    status: PackedJson,
+    object: Object<Value>,
 }
 
 impl Statuses {
@@ -81,19 +79,10 @@ impl Statuses {
     }
 
     /// Notes the state of an object that a source has.
-    pub(super) fn seen(
-        &mut self,
-        id: (usize, ObjectId),
-        follower: Follower,
-        key: &Key,
-        version: Version,
-        object: &Value,
-    ) {
-        if !id.1.kind.has_status() || self.source(follower).is_none() {
-            return;
+    pub(super) fn seen(&mut self, id: (usize, ObjectId), follower: Follower, object: Object<Value>) {
+        if id.1.kind.has_status() && self.source(follower).is_some() {
+            self.seen.insert(id, Seen { follower, object });
         }
-        let status = PackedJson::of(object.get("status").unwrap_or(&Value::Null));
-        self.seen.insert(id, Seen { follower, key: key.clone(), version, status });
     }
 
     /// Forgets an object that a source does not have any more.
@@ -105,14 +94,16 @@ impl Statuses {
     pub(super) fn tell(&mut self, report: &Report) {
         let Some(seen) = self.seen.get(&(report.source, report.id.clone())) else { return };
         let Some(source) = self.source(seen.follower) else { return };
-        let before = seen.status.read();
+        // It could be decoded when it was seen.
+        let Ok(object) = seen.object.get() else { return };
+        let before = &object["status"];
         let status = match &report.status {
-            Some(wanted) => standard_status(wanted, &before),
-            None => status(report, &before),
+            Some(wanted) => standard_status(wanted, before),
+            None => status(report, before),
         };
         let Some(status) = status else { return };
         let json = status.to_string().into_bytes();
-        let status = ObjectStatus::new(seen.key.clone(), seen.version.clone(), json);
+        let status = ObjectStatus::new(seen.object.key().clone(), seen.object.version().clone(), json);
         let (follower, source) = (seen.follower, Arc::clone(source));
         self.queue.push(follower, source, status);
     }
@@ -288,7 +279,7 @@ async fn write_one(
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    use watchkeeper_core::{Capabilities, Feed, Follow, Order, Start, StatusWritten};
+    use watchkeeper_core::{Capabilities, Feed, Follow, Order, Start, StatusWritten, Version};
 
     use super::*;
 
