@@ -2,6 +2,7 @@
 
 mod explain;
 mod ports;
+mod reports;
 mod side_tasks;
 mod sources;
 mod state;
@@ -39,6 +40,7 @@ use crate::proxy::access_log::AccessLog;
 use crate::spans::{Otlp, Tracer};
 use crate::table::Table;
 use ports::{Ending, Ports};
+use reports::Reports;
 use side_tasks::SideTasks;
 use sources::{Follower, News, Sources};
 use state::StateFile;
@@ -152,7 +154,7 @@ pub struct Handle {
 /// What the keeper last did.
 #[derive(Default)]
 pub(crate) struct View {
-    pub(crate) reports: BTreeMap<ObjectId, Report>,
+    pub(crate) reports: Reports,
     /// Where sockets are, by the address that their objects name, or why there is none.
     pub(crate) ports: BTreeMap<SocketAddr, Result<SocketAddr, String>>,
     /// Sources that have not delivered everything once, or have failed since, with the reason.
@@ -296,12 +298,12 @@ impl Handle {
 
     /// What became of the objects.
     pub fn reports(&self) -> Vec<Report> {
-        self.view.lock().reports.values().cloned().collect()
+        self.view.lock().reports.all()
     }
 
     /// What became of an object.
     pub fn report(&self, id: &ObjectId) -> Option<Report> {
-        self.view.lock().reports.get(id).cloned()
+        self.view.lock().reports.get(id)
     }
 
     /// Where sockets are, by the address that their listeners name; for those that could not be opened, why.
@@ -592,17 +594,18 @@ impl Keeper {
         for (id, report) in reports {
             match report {
                 Some(report) => {
-                    if view.reports.get(&id) != Some(&report) {
-                        log(&report, view.reports.contains_key(&id));
+                    let before = view.reports.get(&id);
+                    if before.as_ref() != Some(&report) {
+                        log(&report, before.is_some());
                     }
                     self.statuses.tell(&report);
                     for (source, generation) in self.compiler.shadowed(&id) {
                         let name = self.sources.names().get(report.source).cloned().unwrap_or_default();
                         self.statuses.tell(&report.shadowed(source, generation, &name));
                     }
-                    view.reports.insert(id, report);
+                    view.reports.insert(report);
                 }
-                None => drop(view.reports.remove(&id)),
+                None => view.reports.remove(&id),
             }
         }
         drop(view);
