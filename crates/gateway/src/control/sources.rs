@@ -310,7 +310,16 @@ fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
         kind: name.to_owned(),
         plural: plural.to_owned(),
     };
+    // What nobody reads here is not kept: what was applied last is as large as an object.
+    let dropped = [
+        "/metadata/annotations",
+        "/metadata/finalizers",
+        "/metadata/ownerReferences",
+        "/metadata/resourceVersion",
+        "/metadata/uid",
+    ];
     let source = Kubernetes::resource(connection.clone(), &resource);
+    let source = dropped.into_iter().fold(source, Kubernetes::drop);
     match kind {
         InputKind::Secret => source.fields("type=kubernetes.io/tls"),
         _ => source,
