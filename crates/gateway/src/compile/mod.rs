@@ -61,6 +61,7 @@ pub struct Compiler {
     pairs: HashMap<Key, listener::Pairs>,
     services: Services,
     backends: HashMap<Key, backend::Learned>,
+    /// What was counted of routes that are not in the table for now.
     stats: HashMap<Key, Arc<RouteStats>>,
     policy_states: HashMap<Key, Arc<PolicyState>>,
     /// Who refers to what.
@@ -335,7 +336,6 @@ impl Compiler {
             }
             InputKind::Route => {
                 self.backend_users.set(key, Vec::new());
-                self.stats.remove(key);
                 if let Some(route) = self.table.remove_route(key) {
                     self.touch_doubles(&route);
                 }
@@ -380,10 +380,15 @@ impl Compiler {
 
     fn put_route(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let key = &input.id.key;
-        let stats = Arc::clone(self.stats.entry(key.clone()).or_default());
-        let compiled = route::compile(input, stats);
+        let compiled = route::compile(input, self.stats(key));
         self.put_compiled_route(Arc::new(compiled?));
         Ok(Put::default())
+    }
+
+    /// What was counted of a route before.
+    fn stats(&self, key: &Key) -> Arc<RouteStats> {
+        let served = self.table.route(key).map(|route| &route.head.stats);
+        served.or_else(|| self.stats.get(key)).cloned().unwrap_or_default()
     }
 
     fn put_compiled_route(&mut self, route: Arc<crate::table::Route>) {
@@ -401,6 +406,7 @@ impl Compiler {
         if let Some(before) = self.table.route(key).cloned() {
             self.touch_doubles(&before);
         }
+        self.stats.remove(key);
         self.table.put_route(Arc::clone(&route));
         self.touch_doubles(&route);
         self.touch_policies(&Attachment::Route(key.clone()));
