@@ -213,7 +213,7 @@ impl Input {
     pub(crate) fn stored(object: &Object<Value>) -> Result<Option<Self>, Problem> {
         let value = object.get().map_err(|error| Problem::new("", error.detail))?;
         let mut input = match normalised(&value) {
-            Some(value) => Self::read(value)?,
+            Some(value) => Self::of(&value, || PackedJson::made(&value, object))?,
             None => Self::of(&value, || PackedJson::stored(object))?,
         };
         if let Some(id) = input.as_mut().map(|input| &mut input.id).filter(|id| id.key == *object.key()) {

@@ -21,6 +21,8 @@ enum Kept {
     Here(Arc<[u8]>),
     /// The store of an informer, which has them anyway.
     Store(Object<Value>),
+    /// Those of an object that was made of what an informer has, such as a row.
+    Made(Arc<(Box<[u8]>, Object<Value>)>),
 }
 
 impl PackedJson {
@@ -35,6 +37,21 @@ impl PackedJson {
         Self(Kept::Store(object.clone()))
     }
 
+    /// A value that was made of an object that an informer has.
+    pub(crate) fn made(value: &Value, of: &Object<Value>) -> Self {
+        let bytes = serde_json::to_vec(value).unwrap_or_default();
+        Self(Kept::Made(Arc::new((bytes.into(), of.clone()))))
+    }
+
+    /// The object of an informer that this is, or was made of.
+    pub(crate) fn object(&self) -> Option<&Object<Value>> {
+        match &self.0 {
+            Kept::Here(_) => None,
+            Kept::Store(object) => Some(object),
+            Kept::Made(made) => Some(&made.1),
+        }
+    }
+
     /// The value, read anew.
     pub fn read(&self) -> Value {
         // What was written here can be read.
@@ -45,6 +62,7 @@ impl PackedJson {
         match &self.0 {
             Kept::Here(bytes) => Cow::Borrowed(bytes),
             Kept::Store(object) => object.json().unwrap_or_default(),
+            Kept::Made(made) => Cow::Borrowed(&made.0),
         }
     }
 }

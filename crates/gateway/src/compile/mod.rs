@@ -32,8 +32,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
+use watchkeeper_informer::Object;
 
 use crate::net::AddressPool;
 use crate::object::{Input, InputKind, ObjectId, Problem};
@@ -215,6 +217,17 @@ impl Compiler {
             return;
         }
         self.settle(id);
+    }
+
+    /// The object of a source that an informer has; `None` if it is of the state file.
+    pub(crate) fn stored(&self, id: &ObjectId, source: usize) -> Option<&Object<Value>> {
+        let mut candidates = self.objects.get(id)?.candidates().iter();
+        candidates.find(|form| form.place.0 == source)?.input.json.object()
+    }
+
+    /// Whether a place has an object.
+    pub(crate) fn has(&self, id: &ObjectId, place: &Place) -> bool {
+        self.objects.get(id).is_some_and(|entry| entry.at(place).is_some())
     }
 
     /// All objects, in their order.

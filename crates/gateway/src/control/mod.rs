@@ -33,7 +33,7 @@ pub use state::StateError;
 
 use crate::ai;
 use crate::ai::records::{Destinations, Records, Spent};
-use crate::compile::{Compiler, Report, Settings};
+use crate::compile::{Compiler, Place, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
 use crate::proxy::access_log::AccessLog;
@@ -391,7 +391,7 @@ impl Handle {
 /// Keeps the table up to date. It alone owns the compiler.
 struct Keeper {
     compiler: Compiler,
-    /// Which object a source has under a key.
+    /// Which object a source has under a key, if that does not say it.
     origins: HashMap<(usize, Key), ObjectId>,
     ports: Ports,
     side_tasks: SideTasks,
@@ -507,7 +507,7 @@ impl Keeper {
     /// Notes that a source has something that cannot be read. What it has told of already is known without the state file.
     fn doubt(&mut self, follower: Follower, key: &Key) {
         let place = (self.sources.number(follower), self.sources.place(follower, key));
-        if !self.origins.contains_key(&place) {
+        if self.origin(follower, key, &place).is_none() {
             self.sources.doubt(place);
         }
     }
@@ -519,12 +519,18 @@ impl Keeper {
         }
     }
 
+    /// The object that a source has under a key, as far as it has told of it.
+    fn origin(&self, follower: Follower, key: &Key, place: &Place) -> Option<ObjectId> {
+        let Some(kind) = self.sources.kind(follower) else { return self.origins.get(place).cloned() };
+        Some(ObjectId { kind, key: key.clone() }).filter(|id| self.compiler.has(id, place))
+    }
+
     fn changed(&mut self, follower: Follower, key: Key, object: Option<Object<Value>>) {
         let place = (self.sources.number(follower), self.sources.place(follower, &key));
         let name = || self.sources.shown(follower, &key);
-        let input = match &object {
+        let input = match object {
             None => None,
-            Some(object) => match crate::object::Input::stored(object) {
+            Some(object) => match crate::object::Input::stored(&object) {
                 Ok(input) => input,
                 Err(problem) => {
                     let name = name();
@@ -538,19 +544,20 @@ impl Keeper {
         self.view.lock().rejected.remove(&name());
         self.sources.mended(follower, &key);
         let id = input.as_ref().map(|input| input.id.clone());
-        if self.origins.get(&place) != id.as_ref() {
-            let before = match &id {
-                Some(id) => self.origins.insert(place.clone(), id.clone()),
-                None => self.origins.remove(&place),
-            };
+        let before = self.origin(follower, &key, &place);
+        if before != id {
+            if self.sources.kind(follower).is_none() {
+                match &id {
+                    Some(id) => self.origins.insert(place.clone(), id.clone()),
+                    None => self.origins.remove(&place),
+                };
+            }
             // An object may have another name than before under the same key: a row of a table.
             if let Some(before) = before {
-                self.statuses.gone(&(place.0, before.clone()));
                 self.compiler.apply(&place, &before, None);
             }
         }
-        if let Some(((id, input), object)) = id.zip(input).zip(object) {
-            self.statuses.seen((place.0, id.clone()), follower, object);
+        if let Some((id, input)) = id.zip(input) {
             self.compiler.apply(&place, &id, Some(input));
         }
         // After it: a form that cannot be used leaves the one of the state file in use.
@@ -585,6 +592,7 @@ impl Keeper {
                 .map(|report| ports::with_socket(report, &self.shared.table(), &ports));
             reports.push((id.clone(), report));
         }
+        reports.iter().filter_map(|(_, report)| report.as_ref()).for_each(|report| self.tell_status(report));
         let mut view = self.view.lock();
         if view.ports != ports {
             view.sockets = self.ports.sockets();
@@ -598,11 +606,6 @@ impl Keeper {
                     if before.as_ref() != Some(&report) {
                         log(&report, before.is_some());
                     }
-                    self.statuses.tell(&report);
-                    for (source, generation) in self.compiler.shadowed(&id) {
-                        let name = self.sources.names().get(report.source).cloned().unwrap_or_default();
-                        self.statuses.tell(&report.shadowed(source, generation, &name));
-                    }
                     view.reports.insert(report);
                 }
                 None => view.reports.remove(&id),
@@ -611,6 +614,21 @@ impl Keeper {
         drop(view);
         if let Some(state) = &mut self.state {
             state.changed();
+        }
+    }
+
+    /// Has what became of an object be written into its status, in all sources that have it.
+    fn tell_status(&mut self, report: &Report) {
+        let names = self.sources.names();
+        let by = names.get(report.source).map(String::as_str).unwrap_or_default();
+        let shadowed = self.compiler.shadowed(&report.id).into_iter();
+        let shadowed = shadowed.map(|(source, generation)| report.shadowed(source, generation, by));
+        for report in [report.clone()].into_iter().chain(shadowed) {
+            let follower = self.sources.follower(report.source, report.id.kind);
+            let stored = self.compiler.stored(&report.id, report.source);
+            if let Some((follower, object)) = follower.zip(stored) {
+                self.statuses.tell(&report, follower, object);
+            }
         }
     }
 

@@ -144,10 +144,23 @@ impl Sources {
 
     /// The key of an object among all kinds of its source.
     pub(super) fn place(&self, follower: Follower, key: &Key) -> Key {
-        match self.followers.get(follower.0).and_then(|following| following.kind) {
+        match self.kind(follower) {
             Some(kind) => Key::new(Some(kind.names().2), &key.to_string()),
             None => key.clone(),
         }
+    }
+
+    /// The kind of the objects that an informer follows, if it is of a cluster. There, an object is called as its key says.
+    pub(super) fn kind(&self, follower: Follower) -> Option<InputKind> {
+        self.followers.get(follower.0).and_then(|following| following.kind)
+    }
+
+    /// Which informer tells of the objects of a kind that a source has.
+    pub(super) fn follower(&self, number: usize, kind: InputKind) -> Option<Follower> {
+        let tells = |following: &Following| {
+            following.number == number && following.kind.is_none_or(|told| told == kind)
+        };
+        self.followers.iter().position(tells).map(Follower)
     }
 
     /// The name of the source that an informer follows.

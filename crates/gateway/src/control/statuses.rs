@@ -15,7 +15,6 @@ use watchkeeper_supervision::Supervisor;
 use super::sources::Follower;
 use crate::compile::Report;
 use crate::kinds::standard;
-use crate::object::ObjectId;
 
 /// The name of the task that writes statuses.
 const TASK: &str = "statuses";
@@ -27,8 +26,6 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Writes what became of objects back to where they came from, if that takes it.
 pub(super) struct Statuses {
     sources: Vec<Arc<dyn Source>>,
-    /// By the number of the source: two may have the same object.
-    seen: HashMap<(usize, ObjectId), Seen>,
     queue: Queue,
     writer: JoinHandle<()>,
 }
@@ -52,12 +49,6 @@ struct Queue {
     count: u64,
 }
 
-/// The state of an object that was seen last.
-struct Seen {
-    follower: Follower,
-    object: Object<Value>,
-}
-
 impl Statuses {
     pub(super) fn start(sources: Vec<Arc<dyn Source>>, supervisor: &Supervisor) -> Self {
         let (queue, statuses) = Queue::new();
@@ -70,7 +61,7 @@ impl Statuses {
                 })
                 .await;
         });
-        Self { sources, seen: HashMap::new(), queue, writer }
+        Self { sources, queue, writer }
     }
 
     fn source(&self, follower: Follower) -> Option<&Arc<dyn Source>> {
@@ -78,33 +69,20 @@ impl Statuses {
         source.capabilities().status_write_back.then_some(source)
     }
 
-    /// Notes the state of an object that a source has.
-    pub(super) fn seen(&mut self, id: (usize, ObjectId), follower: Follower, object: Object<Value>) {
-        if id.1.kind.has_status() && self.source(follower).is_some() {
-            self.seen.insert(id, Seen { follower, object });
-        }
-    }
-
-    /// Forgets an object that a source does not have any more.
-    pub(super) fn gone(&mut self, id: &(usize, ObjectId)) {
-        self.seen.remove(id);
-    }
-
-    /// Writes what became of an object, unless that is what its status says already.
-    pub(super) fn tell(&mut self, report: &Report) {
-        let Some(seen) = self.seen.get(&(report.source, report.id.clone())) else { return };
-        let Some(source) = self.source(seen.follower) else { return };
-        // It could be decoded when it was seen.
-        let Ok(object) = seen.object.get() else { return };
-        let before = &object["status"];
+    /// Writes what became of an object that an informer has, unless that is what its status says already.
+    pub(super) fn tell(&mut self, report: &Report, follower: Follower, object: &Object<Value>) {
+        let Some(source) = self.source(follower).filter(|_| report.id.kind.has_status()) else { return };
+        // It could be decoded when it was told of.
+        let Ok(value) = object.get() else { return };
+        let before = &value["status"];
         let status = match &report.status {
             Some(wanted) => standard_status(wanted, before),
             None => status(report, before),
         };
         let Some(status) = status else { return };
         let json = status.to_string().into_bytes();
-        let status = ObjectStatus::new(seen.object.key().clone(), seen.object.version().clone(), json);
-        let (follower, source) = (seen.follower, Arc::clone(source));
+        let status = ObjectStatus::new(object.key().clone(), object.version().clone(), json);
+        let source = Arc::clone(source);
         self.queue.push(follower, source, status);
     }
 }
