@@ -60,7 +60,7 @@ fn route(table: &Table, route: &Route) -> Value {
 
 fn rule(rule: &Rule) -> Value {
     let action = &rule.action;
-    let answer = action.answer.as_ref().map(|answer| match answer {
+    let answer = action.answer.as_deref().map(|answer| match answer {
         Answer::Fixed { status, body, .. } => json!({"status": status.as_u16(), "bytes": body.len()}),
         Answer::Redirect { status, host, .. } => {
             json!({"redirect": status.as_u16(), "host": host.as_deref()})
@@ -84,7 +84,7 @@ fn rule(rule: &Rule) -> Value {
         "answer": answer,
         "rewrite": path,
         "backends": backends,
-        "mirror": action.mirror.as_ref().map(|(key, percent)| format!("{key} {percent}%")),
+        "mirror": action.mirror.as_deref().map(|(key, percent)| format!("{key} {percent}%")),
         "timeouts": format!("{:?}", action.timeouts),
         "retries": action.retry.attempts,
     })

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
+use watchkeeper_informer::Object;
 use watchkeeper_schema::Schema;
 
 use crate::kinds::{API_VERSION, Spec, documents, standard};
@@ -200,7 +201,28 @@ impl Input {
     /// An object has `apiVersion`, `kind`, `metadata` and `spec`. A row of a table may instead have columns `kind`, `namespace`, `name`
     /// and `spec`.
     pub fn read(value: Value) -> Result<Option<Self>, Problem> {
-        let value = normalised(value);
+        let value = normalised(&value).unwrap_or(value);
+        Self::of(&value, || PackedJson::of(&value))
+    }
+
+    /// Reads an object that an informer has, and keeps no copy of it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`read`](Self::read); also if it cannot be decoded.
+    pub(crate) fn stored(object: &Object<Value>) -> Result<Option<Self>, Problem> {
+        let value = object.get().map_err(|error| Problem::new("", error.detail))?;
+        let mut input = match normalised(&value) {
+            Some(value) => Self::of(&value, || PackedJson::made(&value, object))?,
+            None => Self::of(&value, || PackedJson::stored(object))?,
+        };
+        if let Some(id) = input.as_mut().map(|input| &mut input.id).filter(|id| id.key == *object.key()) {
+            id.key = object.key().clone();
+        }
+        Ok(input)
+    }
+
+    fn of(value: &Value, packed: impl FnOnce() -> PackedJson) -> Result<Option<Self>, Problem> {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
         let (Some(api_version), Some(kind)) = (text("/apiVersion"), text("/kind")) else {
             return Err(Problem::new("", "has no apiVersion and kind"));
@@ -212,13 +234,23 @@ impl Input {
         let namespace = text("/metadata/namespace").filter(|namespace| !namespace.is_empty());
         let namespace = kind.is_namespaced().then_some(namespace.unwrap_or(DEFAULT_NAMESPACE));
         let id = ObjectId { kind, key: Key::new(namespace, name) };
-        if !packed_json::fits(&value, packed_json::LEVELS) {
+        if !packed_json::fits(value, packed_json::LEVELS) {
             let levels = packed_json::LEVELS;
             return Err(Problem::new("", format!("{id} is nested too deeply: {levels} levels are allowed")));
         }
         let created = text("/metadata/creationTimestamp").map(Into::into);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        Ok(Some(Self { id, created, generation, json: PackedJson::of(&value) }))
+        Ok(Some(Self { id, created, generation, json: packed() }))
+    }
+
+    /// Shares the texts that are the same in another state of the object.
+    pub(crate) fn share(&mut self, other: &Self) {
+        if self.id == other.id {
+            self.id = other.id.clone();
+        }
+        if self.created == other.created {
+            self.created = other.created.clone();
+        }
     }
 
     /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
@@ -302,13 +334,10 @@ fn has_approval(object: &Value) -> bool {
     conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
 }
 
-/// A row with columns becomes an object.
-fn normalised(value: Value) -> Value {
-    let flat = |value: &Value| {
-        value.get("metadata").is_none() && value.get("name").is_some() && value.get("spec").is_some()
-    };
-    if !flat(&value) {
-        return value;
+/// The object that a row with columns stands for; `None` for what is no such row.
+fn normalised(value: &Value) -> Option<Value> {
+    if value.get("metadata").is_some() || value.get("name").is_none() || value.get("spec").is_none() {
+        return None;
     }
     let api_version = value.get("apiVersion").or(value.get("api_version")).cloned();
     let spec = match &value["spec"] {
@@ -316,12 +345,12 @@ fn normalised(value: Value) -> Value {
         Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
         spec => spec.clone(),
     };
-    json!({
+    Some(json!({
         "apiVersion": api_version.unwrap_or_else(|| API_VERSION.into()),
         "kind": value["kind"],
         "metadata": {"name": value["name"], "namespace": value["namespace"]},
         "spec": spec,
-    })
+    }))
 }
 
 /// The schema of a kind of the gateway.

@@ -1,36 +1,83 @@
 //! JSON that is kept for later.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+use watchkeeper_informer::Object;
 
 /// How many levels of arrays and objects a value may have: serde_json reads no more than 127, some of which are for what the state file
 /// has around an object.
 pub(crate) const LEVELS: usize = 100;
 
 /// A JSON value that is kept for later, as bytes: a tree of it takes many times as much memory.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PackedJson(Arc<[u8]>);
+#[derive(Clone)]
+pub struct PackedJson(Kept);
+
+/// Who keeps the bytes.
+#[derive(Clone)]
+enum Kept {
+    Here(Arc<[u8]>),
+    /// The store of an informer, which has them anyway.
+    Store(Object<Value>),
+    /// Those of an object that was made of what an informer has, such as a row.
+    Made(Arc<(Box<[u8]>, Object<Value>)>),
+}
 
 impl PackedJson {
     /// Packs a value, which has no more levels than are read (see `fits`).
     pub fn of(value: &Value) -> Self {
         // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
-        Self(serde_json::to_vec(value).unwrap_or_default().into())
+        Self(Kept::Here(serde_json::to_vec(value).unwrap_or_default().into()))
+    }
+
+    /// The value of an object that an informer has, of which there is no second copy then.
+    pub(crate) fn stored(object: &Object<Value>) -> Self {
+        Self(Kept::Store(object.clone()))
+    }
+
+    /// A value that was made of an object that an informer has.
+    pub(crate) fn made(value: &Value, of: &Object<Value>) -> Self {
+        let bytes = serde_json::to_vec(value).unwrap_or_default();
+        Self(Kept::Made(Arc::new((bytes.into(), of.clone()))))
+    }
+
+    /// The object of an informer that this is, or was made of.
+    pub(crate) fn object(&self) -> Option<&Object<Value>> {
+        match &self.0 {
+            Kept::Here(_) => None,
+            Kept::Store(object) => Some(object),
+            Kept::Made(made) => Some(&made.1),
+        }
     }
 
     /// The value, read anew.
     pub fn read(&self) -> Value {
         // What was written here can be read.
-        serde_json::from_slice(&self.0).unwrap_or_default()
+        serde_json::from_slice(&self.bytes()).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        match &self.0 {
+            Kept::Here(bytes) => Cow::Borrowed(bytes),
+            Kept::Store(object) => object.json().unwrap_or_default(),
+            Kept::Made(made) => Cow::Borrowed(&made.0),
+        }
+    }
+}
+
+/// Whether the bytes are the same: the fields of equal values may be in another order.
+impl PartialEq for PackedJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
     }
 }
 
 /// Says how much it is, never what is in it.
 impl fmt::Debug for PackedJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PackedJson({} bytes)", self.0.len())
+        write!(f, "PackedJson({} bytes)", self.bytes().len())
     }
 }
 

@@ -271,7 +271,6 @@ impl Compiler {
         self.ai.secret_users.set(key, Vec::new());
         self.ai.learned.retain(|(owner, _), _| owner != key);
         let named = route_key(key);
-        self.stats.remove(&named);
         if let Some(route) = self.table.remove_route(&named) {
             self.touch_doubles(&route);
         }
@@ -603,11 +602,11 @@ pub(super) fn ai_head(
     }
     let listeners: Vec<Key> = listeners.iter().map(|name| reference(&namespace, name)).collect();
     let head = Arc::new(RouteHead {
-        key: named.clone(),
+        stats: compiler.stats(&named),
+        key: named,
         created: input.created.clone(),
         listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
         standard: false,
-        stats: Arc::clone(compiler.stats.entry(named).or_default()),
     });
     (head, patterns)
 }

@@ -95,7 +95,6 @@ impl Compiler {
         self.ai.mcp_secret_users.set(key, Vec::new());
         self.ai.learned_servers.retain(|(owner, _), _| owner != key);
         let named = route_key(key);
-        self.stats.remove(&named);
         if let Some(route) = self.table.remove_route(&named) {
             self.touch_doubles(&route);
         }

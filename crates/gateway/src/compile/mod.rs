@@ -16,6 +16,7 @@ mod ai_prices;
 mod ai_prompt;
 mod api;
 mod backend;
+mod entry;
 mod fields;
 mod ledgers;
 mod listener;
@@ -31,14 +32,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
+use watchkeeper_informer::Object;
 
 use crate::net::AddressPool;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::policy::{Policy, PolicyState};
 use crate::stats::RouteStats;
 use crate::table::{Attachment, Listener, Table};
+use entry::{Entry, Form, Notes};
 pub use report::{Condition, Report};
 use services::Services;
 use standard::Standard;
@@ -59,6 +63,7 @@ pub struct Compiler {
     pairs: HashMap<Key, listener::Pairs>,
     services: Services,
     backends: HashMap<Key, backend::Learned>,
+    /// What was counted of routes that are not in the table for now.
     stats: HashMap<Key, Arc<RouteStats>>,
     policy_states: HashMap<Key, Arc<PolicyState>>,
     /// Who refers to what.
@@ -107,21 +112,6 @@ fn is_same_place(one: &Place, other: &Place) -> bool {
     source_number(one) == source_number(other) && one.1 == other.1
 }
 
-/// An object in all its sources.
-#[derive(Default)]
-struct Entry {
-    /// By place: the first counts.
-    candidates: BTreeMap<Place, Input>,
-    /// The form that is in the table, and its place.
-    good: Option<(Place, Input)>,
-    /// What is wrong with the form that counts.
-    problems: Vec<Problem>,
-    /// What it refers to and what is not there, as far as that is known when it is compiled.
-    unresolved: Vec<Problem>,
-    /// The files that it names, and how they were before they were read: a change while they are read is seen afterwards.
-    files: Vec<(PathBuf, Option<FilePrint>)>,
-}
-
 /// What tells that a file is another: time, length, and number on disk.
 type FilePrint = (std::time::SystemTime, u64, u64);
 
@@ -165,7 +155,7 @@ impl Certificate {
 #[derive(Default)]
 struct Users {
     by_name: HashMap<Key, BTreeSet<Key>>,
-    by_user: HashMap<Key, Vec<Key>>,
+    by_user: HashMap<Key, Box<[Key]>>,
 }
 
 impl Users {
@@ -183,7 +173,7 @@ impl Users {
             self.by_name.entry(name.clone()).or_default().insert(user.clone());
         }
         if !names.is_empty() {
-            self.by_user.insert(user.clone(), names);
+            self.by_user.insert(user.clone(), names.into());
         }
     }
 
@@ -206,29 +196,38 @@ impl Compiler {
     /// Takes the state that a place has of an object now; `None` if it has none any more.
     pub fn apply(&mut self, place: &Place, id: &ObjectId, input: Option<Input>) {
         let entry = self.objects.entry(id.clone()).or_default();
-        let before = match input {
-            Some(input) => entry.candidates.insert(place.clone(), input),
-            None => entry.candidates.remove(place),
-        };
+        let before = entry.set(place, input);
         // A form that does not count: nothing to compile either.
-        if entry.candidates.first_key_value().is_some_and(|(first, _)| first < place) {
+        if entry.first().is_some_and(|first| first.place < *place) {
             self.touched.insert(id.clone());
             return;
         }
         // A status that was written, or another label: nothing to compile, but who waits for the report gets it.
-        let after = entry.candidates.get(place);
-        if before.zip(after).is_some_and(|(before, after)| before.means_the_same(after)) {
+        let after = entry.at(place).cloned();
+        if let Some((before, after)) = before.zip(after)
+            && before.input.means_the_same(&after.input)
+        {
             // Of the two, which differ in bytes only, one is kept.
-            if entry.problems.is_empty()
-                && let Some((good, after)) = entry.good.as_mut().zip(after)
-                && good.0 == *place
+            if entry.notes().problems.is_empty()
+                && let Some(good) = entry.good.as_mut().filter(|good| good.place == *place)
             {
-                good.1 = after.clone();
+                *good = after;
             }
             self.touched.insert(id.clone());
             return;
         }
         self.settle(id);
+    }
+
+    /// The object of a source that an informer has; `None` if it is of the state file.
+    pub(crate) fn stored(&self, id: &ObjectId, source: usize) -> Option<&Object<Value>> {
+        let mut candidates = self.objects.get(id)?.candidates().iter();
+        candidates.find(|form| form.place.0 == source)?.input.json.object()
+    }
+
+    /// Whether a place has an object.
+    pub(crate) fn has(&self, id: &ObjectId, place: &Place) -> bool {
+        self.objects.get(id).is_some_and(|entry| entry.at(place).is_some())
     }
 
     /// All objects, in their order.
@@ -240,7 +239,8 @@ impl Compiler {
 
     /// The forms that are in the table, with their places: what is to be kept for a start without sources.
     pub fn good(&self) -> Vec<(Place, Input)> {
-        self.objects.values().filter_map(|entry| entry.good.clone()).collect()
+        let good = self.objects.values().filter_map(|entry| entry.good.as_deref());
+        good.map(|form| (form.place.clone(), form.input.clone())).collect()
     }
 
     /// The objects whose report may have changed since this was asked last.
@@ -261,7 +261,8 @@ impl Compiler {
 
     /// Takes objects anew whose files have changed. Says whether there were any.
     pub fn refresh_files(&mut self) -> bool {
-        let changed = |entry: &Entry| entry.files.iter().any(|(file, print)| print_of(file) != *print);
+        let changed =
+            |entry: &Entry| entry.notes().files.iter().any(|(file, print)| print_of(file) != *print);
         let users: Vec<ObjectId> =
             self.objects.iter().filter(|(_, entry)| changed(entry)).map(|(id, _)| id.clone()).collect();
         for id in &users {
@@ -275,56 +276,60 @@ impl Compiler {
         self.touched.insert(id.clone());
         self.changed = true;
         let Some(entry) = self.objects.get(id) else { return };
-        let Some((source, input)) = entry.candidates.first_key_value() else {
+        let Some(form) = entry.first().cloned() else {
             self.remove(id);
             self.objects.remove(id);
             return;
         };
-        let (source, input) = (source.clone(), input.clone());
+        let Form { place, input } = &*form;
         let files = input.files().into_iter().map(|file| self.settings.base.join(file));
-        let files = files.map(|file| (file.clone(), print_of(&file))).collect();
+        let mut notes =
+            Notes { files: files.map(|file| (file.clone(), print_of(&file))).collect(), ..Notes::default() };
         let done = match id.kind {
-            InputKind::Listener => self.put_listener(&input),
-            InputKind::Route => self.put_route(&input),
-            InputKind::Backend => self.put_backend(&input),
-            InputKind::Policy => self.put_policy(&input),
-            InputKind::AiGateway => self.put_ai_gateway(&input),
-            InputKind::Model => self.put_model(&input),
-            InputKind::LlmPolicy => self.put_llm_policy(&input),
-            InputKind::Prompt => self.put_prompt(&input),
-            InputKind::Mcp => self.put_mcp_route(&input),
-            InputKind::Api => self.put_api(&input),
-            InputKind::Subscription => self.put_subscription(&input),
-            InputKind::Tenant => self.put_tenant(&input),
-            InputKind::Secret => self.put_secret(&input),
-            InputKind::Service | InputKind::EndpointSlice => self.put_service(&input),
-            InputKind::GatewayClass => self.put_class(&input),
-            InputKind::Gateway => self.put_gateway(&input),
-            InputKind::HttpRoute => self.put_http_route(&input),
-            InputKind::ReferenceGrant => self.put_grant(&input),
-            InputKind::Namespace => self.put_namespace(&input),
+            InputKind::Listener => self.put_listener(input),
+            InputKind::Route => self.put_route(input),
+            InputKind::Backend => self.put_backend(input),
+            InputKind::Policy => self.put_policy(input),
+            InputKind::AiGateway => self.put_ai_gateway(input),
+            InputKind::Model => self.put_model(input),
+            InputKind::LlmPolicy => self.put_llm_policy(input),
+            InputKind::Prompt => self.put_prompt(input),
+            InputKind::Mcp => self.put_mcp_route(input),
+            InputKind::Api => self.put_api(input),
+            InputKind::Subscription => self.put_subscription(input),
+            InputKind::Tenant => self.put_tenant(input),
+            InputKind::Secret => self.put_secret(input),
+            InputKind::Service | InputKind::EndpointSlice => self.put_service(input),
+            InputKind::GatewayClass => self.put_class(input),
+            InputKind::Gateway => self.put_gateway(input),
+            InputKind::HttpRoute => self.put_http_route(input),
+            InputKind::ReferenceGrant => self.put_grant(input),
+            InputKind::Namespace => self.put_namespace(input),
         };
         // The last good form is that of the source that counts, maybe from before a restart; what another one had is gone with it.
         let stale =
-            |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| !is_same_place(good, &source));
+            |entry: &Entry| entry.good.as_ref().is_some_and(|good| !is_same_place(&good.place, place));
         if done.is_err() && self.objects.get(id).is_some_and(stale) {
             self.remove(id);
         }
         let Some(entry) = self.objects.get_mut(id) else { return };
-        entry.files = files;
         match done {
             Ok(Put { unresolved }) => {
-                entry.good = Some((source, input));
-                (entry.problems, entry.unresolved) = (Vec::new(), unresolved);
+                notes.unresolved = unresolved;
+                entry.note(notes);
+                entry.good = Some(form);
             }
             Err(problems) => {
-                entry.problems = problems;
-                entry.good.take_if(|(good, _)| !is_same_place(good, &source));
-                if let Some((good, _)) = &mut entry.good {
-                    *good = source;
+                // What the last good form refers to is as it was.
+                notes.problems = problems;
+                notes.unresolved.clone_from(&entry.notes().unresolved);
+                entry.note(notes);
+                entry.good.take_if(|good| !is_same_place(&good.place, place));
+                if let Some(good) = entry.good.as_mut().filter(|good| good.place != *place) {
+                    *good = Arc::new(Form { place: place.clone(), input: good.input.clone() });
                 }
                 if id.kind == InputKind::Policy && entry.good.is_none() {
-                    self.put_unusable_policy(&input);
+                    self.put_unusable_policy(input);
                 }
             }
         }
@@ -344,7 +349,6 @@ impl Compiler {
             }
             InputKind::Route => {
                 self.backend_users.set(key, Vec::new());
-                self.stats.remove(key);
                 if let Some(route) = self.table.remove_route(key) {
                     self.touch_doubles(&route);
                 }
@@ -389,10 +393,15 @@ impl Compiler {
 
     fn put_route(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let key = &input.id.key;
-        let stats = Arc::clone(self.stats.entry(key.clone()).or_default());
-        let compiled = route::compile(input, stats);
+        let compiled = route::compile(input, self.stats(key));
         self.put_compiled_route(Arc::new(compiled?));
         Ok(Put::default())
+    }
+
+    /// What was counted of a route before.
+    fn stats(&self, key: &Key) -> Arc<RouteStats> {
+        let served = self.table.route(key).map(|route| &route.head.stats);
+        served.or_else(|| self.stats.get(key)).cloned().unwrap_or_default()
     }
 
     fn put_compiled_route(&mut self, route: Arc<crate::table::Route>) {
@@ -400,7 +409,7 @@ impl Compiler {
         let mut names: Vec<Key> = Vec::new();
         for rule in &route.rules {
             names.extend(rule.action.backends.iter().map(|(key, _)| key.clone()));
-            names.extend(rule.action.mirror.iter().map(|(key, _)| key.clone()));
+            names.extend(rule.action.mirror.as_deref().map(|(key, _)| key.clone()));
         }
         names.sort();
         names.dedup();
@@ -410,6 +419,7 @@ impl Compiler {
         if let Some(before) = self.table.route(key).cloned() {
             self.touch_doubles(&before);
         }
+        self.stats.remove(key);
         self.table.put_route(Arc::clone(&route));
         self.touch_doubles(&route);
         self.touch_policies(&Attachment::Route(key.clone()));

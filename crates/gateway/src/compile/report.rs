@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::Compiler;
+use super::{Compiler, Entry, Form};
 use crate::object::{InputKind, ObjectId, Problem};
 use crate::table::Attachment;
 
@@ -47,6 +47,15 @@ impl Condition {
     }
 }
 
+impl Report {
+    /// That of an object of which there is nothing to say but that it is served.
+    pub(crate) fn of_served(id: ObjectId, source: usize, generation: i64) -> Self {
+        let (accepted, resolved) = (Condition::good("Accepted"), Condition::good("ResolvedRefs"));
+        let programmed = Condition::good("Programmed");
+        Self { id, source, generation, accepted, resolved, programmed, status: None }
+    }
+}
+
 impl Compiler {
     /// What became of an object of the gateway; `None` for other kinds, and for objects that are gone.
     pub fn report(&self, id: &ObjectId) -> Option<Report> {
@@ -54,10 +63,10 @@ impl Compiler {
         if !id.kind.is_own() {
             return self.standard_report(id, entry);
         }
-        let (source, input) = entry.candidates.first_key_value()?;
+        let Form { place, input } = &**entry.first()?;
         let doubles = self.doubles_of(id);
         let displaced = self.displaced.get(&id.key).filter(|_| id.kind == InputKind::Listener);
-        let mut accepted = Condition::of("Invalid", &entry.problems);
+        let mut accepted = Condition::of("Invalid", &entry.notes().problems);
         if let Some(displaced) = displaced {
             accepted = accepted.or(Condition::of("Conflicted", std::slice::from_ref(displaced)));
         }
@@ -73,7 +82,7 @@ impl Compiler {
             Some(told) => Condition { is_true: true, reason: "Conflicted", message: told },
             None => Condition::good("Accepted"),
         });
-        let mut unresolved = entry.unresolved.clone();
+        let mut unresolved = entry.notes().unresolved.clone();
         unresolved.extend(self.missing(id));
         let resolved = Condition::of("RefNotFound", &unresolved)
             .or_else(|| Condition::of("PricesMissing", &self.unpriced(id)))
@@ -116,7 +125,7 @@ impl Compiler {
         };
         Some(Report {
             id: id.clone(),
-            source: source.0,
+            source: place.0,
             generation: input.generation,
             accepted,
             resolved,
@@ -127,7 +136,7 @@ impl Compiler {
 
     /// What is wrong with the form of an object that counts.
     pub fn problems(&self, id: &ObjectId) -> &[Problem] {
-        self.objects.get(id).map_or(&[], |entry| &entry.problems)
+        self.objects.get(id).map_or(&[], |entry| &entry.notes().problems)
     }
 
     /// The policies for a listener or route that never could be used.
@@ -147,9 +156,8 @@ impl Compiler {
 
     /// The forms of an object that do not count, because a source before has it too: their sources, and their generations.
     pub fn shadowed(&self, id: &ObjectId) -> Vec<(usize, i64)> {
-        let candidates = self.objects.get(id).map(|entry| &entry.candidates);
-        let others = candidates.into_iter().flatten().skip(1);
-        others.map(|((source, _), input)| (*source, input.generation)).collect()
+        let candidates = self.objects.get(id).map(Entry::candidates).unwrap_or_default();
+        candidates.iter().skip(1).map(|form| (form.place.0, form.input.generation)).collect()
     }
 
     /// What a route or policy refers to and what is not there.

@@ -189,20 +189,20 @@ fn action(problems: &mut Problems, field: &str, source: &Source<'_>, rule: &Rout
         compress,
     } = filters;
     let mut action = Action {
-        cors: cors.as_ref().map(|cors| cors_rules(problems, &at("cors"), cors)),
-        answer: answer(problems, field, rule, respond.as_ref(), redirect.as_ref()),
+        cors: cors.as_ref().map(|cors| cors_rules(problems, &at("cors"), cors).into()),
+        answer: answer(problems, field, rule, respond.as_ref(), redirect.as_ref()).map(Box::new),
         request_headers: edits(problems, &at("requestHeaders"), request_headers.as_ref()),
         response_headers: edits(problems, &at("responseHeaders"), response_headers.as_ref()),
-        mirror: mirror
-            .as_ref()
-            .map(|mirror| ((source.backend)(&mirror.backend), u8::try_from(mirror.percent).unwrap_or(100))),
-        compress: compress.as_ref().map(compression),
+        mirror: mirror.as_ref().map(|mirror| {
+            Box::new(((source.backend)(&mirror.backend), u8::try_from(mirror.percent).unwrap_or(100)))
+        }),
+        compress: compress.as_ref().map(|compress| compression(compress).into()),
         max_body: max_body_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
         ..Action::default()
     };
     if let Some(rewrite) = rewrite {
         if let Some(host) = &rewrite.host {
-            action.host = problems.header_value(&at("rewrite.host"), host);
+            action.host = problems.header_value(&at("rewrite.host"), host).map(Box::new);
         }
         action.path = new_path(problems, &at("rewrite.path"), rewrite.path.as_ref(), rule);
     }
@@ -314,8 +314,8 @@ fn new_path(
     }
 }
 
-fn edits(problems: &mut Problems, field: &str, changes: Option<&HeaderChanges>) -> HeaderEdits {
-    let Some(HeaderChanges { set, add, remove }) = changes else { return HeaderEdits::default() };
+fn edits(problems: &mut Problems, field: &str, changes: Option<&HeaderChanges>) -> Option<Box<HeaderEdits>> {
+    let HeaderChanges { set, add, remove } = changes?;
     let name = |problems: &mut Problems, field: &str, text: &str| {
         let name = problems.header_name(field, text)?;
         if FRAMING.contains(&name.as_str()) {
@@ -337,7 +337,7 @@ fn edits(problems: &mut Problems, field: &str, changes: Option<&HeaderChanges>) 
     let remove = remove.iter().enumerate();
     let remove =
         remove.filter_map(|(at, text)| name(problems, &format!("{field}.remove[{at}]"), text)).collect();
-    HeaderEdits { remove, set, add }
+    Some(Box::new(HeaderEdits { remove, set, add }))
 }
 
 fn cors_rules(problems: &mut Problems, field: &str, cors: &Cors) -> CorsRules {

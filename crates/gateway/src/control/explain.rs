@@ -177,7 +177,7 @@ fn does(table: &Table, listener: &Listener, rule: &Rule) -> Vec<String> {
             false => format!("has to satisfy policy {}", policy.key),
         })
         .collect();
-    match &rule.action.answer {
+    match rule.action.answer.as_deref() {
         Some(Answer::Fixed { status, body, .. }) => {
             does.push(format!("answers {} with {} bytes", status.as_u16(), body.len()));
         }

@@ -2,6 +2,7 @@
 
 mod explain;
 mod ports;
+mod reports;
 mod side_tasks;
 mod sources;
 mod state;
@@ -23,6 +24,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Key, Source};
 use watchkeeper_front::{Drained, Listener as Socket};
+use watchkeeper_informer::Object;
 use watchkeeper_sources::postgres::Database;
 use watchkeeper_supervision::Supervisor;
 
@@ -31,13 +33,14 @@ pub use state::StateError;
 
 use crate::ai;
 use crate::ai::records::{Destinations, Records, Spent};
-use crate::compile::{Compiler, Report, Settings};
+use crate::compile::{Compiler, Place, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
 use crate::proxy::access_log::AccessLog;
 use crate::spans::{Otlp, Tracer};
 use crate::table::Table;
 use ports::{Ending, Ports};
+use reports::Reports;
 use side_tasks::SideTasks;
 use sources::{Follower, News, Sources};
 use state::StateFile;
@@ -151,7 +154,7 @@ pub struct Handle {
 /// What the keeper last did.
 #[derive(Default)]
 pub(crate) struct View {
-    pub(crate) reports: BTreeMap<ObjectId, Report>,
+    pub(crate) reports: Reports,
     /// Where sockets are, by the address that their objects name, or why there is none.
     pub(crate) ports: BTreeMap<SocketAddr, Result<SocketAddr, String>>,
     /// Sources that have not delivered everything once, or have failed since, with the reason.
@@ -295,12 +298,12 @@ impl Handle {
 
     /// What became of the objects.
     pub fn reports(&self) -> Vec<Report> {
-        self.view.lock().reports.values().cloned().collect()
+        self.view.lock().reports.all()
     }
 
     /// What became of an object.
     pub fn report(&self, id: &ObjectId) -> Option<Report> {
-        self.view.lock().reports.get(id).cloned()
+        self.view.lock().reports.get(id)
     }
 
     /// Where sockets are, by the address that their listeners name; for those that could not be opened, why.
@@ -388,7 +391,7 @@ impl Handle {
 /// Keeps the table up to date. It alone owns the compiler.
 struct Keeper {
     compiler: Compiler,
-    /// Which object a source has under a key.
+    /// Which object a source has under a key, if that does not say it.
     origins: HashMap<(usize, Key), ObjectId>,
     ports: Ports,
     side_tasks: SideTasks,
@@ -504,7 +507,7 @@ impl Keeper {
     /// Notes that a source has something that cannot be read. What it has told of already is known without the state file.
     fn doubt(&mut self, follower: Follower, key: &Key) {
         let place = (self.sources.number(follower), self.sources.place(follower, key));
-        if !self.origins.contains_key(&place) {
+        if self.origin(follower, key, &place).is_none() {
             self.sources.doubt(place);
         }
     }
@@ -516,22 +519,19 @@ impl Keeper {
         }
     }
 
-    fn changed(
-        &mut self,
-        follower: Follower,
-        key: Key,
-        value: Option<(Arc<Value>, watchkeeper_core::Version)>,
-    ) {
+    /// The object that a source has under a key, as far as it has told of it.
+    fn origin(&self, follower: Follower, key: &Key, place: &Place) -> Option<ObjectId> {
+        let Some(kind) = self.sources.kind(follower) else { return self.origins.get(place).cloned() };
+        Some(ObjectId { kind, key: key.clone() }).filter(|id| self.compiler.has(id, place))
+    }
+
+    fn changed(&mut self, follower: Follower, key: Key, object: Option<Object<Value>>) {
         let place = (self.sources.number(follower), self.sources.place(follower, &key));
         let name = || self.sources.shown(follower, &key);
-        let input = match value {
+        let input = match object {
             None => None,
-            Some((value, version)) => match crate::object::Input::read((*value).clone()) {
-                Ok(Some(input)) => {
-                    self.statuses.seen((place.0, input.id.clone()), follower, &key, version, &value);
-                    Some(input)
-                }
-                Ok(None) => None,
+            Some(object) => match crate::object::Input::stored(&object) {
+                Ok(input) => input,
                 Err(problem) => {
                     let name = name();
                     tracing::warn!("{name}: {problem}");
@@ -544,14 +544,18 @@ impl Keeper {
         self.view.lock().rejected.remove(&name());
         self.sources.mended(follower, &key);
         let id = input.as_ref().map(|input| input.id.clone());
-        let before = match &id {
-            Some(id) => self.origins.insert(place.clone(), id.clone()),
-            None => self.origins.remove(&place),
-        };
-        // An object may have another name than before under the same key: a row of a table.
-        if let Some(before) = before.filter(|before| Some(before) != id.as_ref()) {
-            self.statuses.gone(&(place.0, before.clone()));
-            self.compiler.apply(&place, &before, None);
+        let before = self.origin(follower, &key, &place);
+        if before != id {
+            if self.sources.kind(follower).is_none() {
+                match &id {
+                    Some(id) => self.origins.insert(place.clone(), id.clone()),
+                    None => self.origins.remove(&place),
+                };
+            }
+            // An object may have another name than before under the same key: a row of a table.
+            if let Some(before) = before {
+                self.compiler.apply(&place, &before, None);
+            }
         }
         if let Some((id, input)) = id.zip(input) {
             self.compiler.apply(&place, &id, Some(input));
@@ -588,6 +592,7 @@ impl Keeper {
                 .map(|report| ports::with_socket(report, &self.shared.table(), &ports));
             reports.push((id.clone(), report));
         }
+        reports.iter().filter_map(|(_, report)| report.as_ref()).for_each(|report| self.tell_status(report));
         let mut view = self.view.lock();
         if view.ports != ports {
             view.sockets = self.ports.sockets();
@@ -597,22 +602,33 @@ impl Keeper {
         for (id, report) in reports {
             match report {
                 Some(report) => {
-                    if view.reports.get(&id) != Some(&report) {
-                        log(&report, view.reports.contains_key(&id));
+                    let before = view.reports.get(&id);
+                    if before.as_ref() != Some(&report) {
+                        log(&report, before.is_some());
                     }
-                    self.statuses.tell(&report);
-                    for (source, generation) in self.compiler.shadowed(&id) {
-                        let name = self.sources.names().get(report.source).cloned().unwrap_or_default();
-                        self.statuses.tell(&report.shadowed(source, generation, &name));
-                    }
-                    view.reports.insert(id, report);
+                    view.reports.insert(report);
                 }
-                None => drop(view.reports.remove(&id)),
+                None => view.reports.remove(&id),
             }
         }
         drop(view);
         if let Some(state) = &mut self.state {
             state.changed();
+        }
+    }
+
+    /// Has what became of an object be written into its status, in all sources that have it.
+    fn tell_status(&mut self, report: &Report) {
+        let names = self.sources.names();
+        let by = names.get(report.source).map(String::as_str).unwrap_or_default();
+        let shadowed = self.compiler.shadowed(&report.id).into_iter();
+        let shadowed = shadowed.map(|(source, generation)| report.shadowed(source, generation, by));
+        for report in [report.clone()].into_iter().chain(shadowed) {
+            let follower = self.sources.follower(report.source, report.id.kind);
+            let stored = self.compiler.stored(&report.id, report.source);
+            if let Some((follower, object)) = follower.zip(stored) {
+                self.statuses.tell(&report, follower, object);
+            }
         }
     }
 

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use watchkeeper_connection::Connection;
-use watchkeeper_core::{Error, Freshness, Key, Source, Version};
-use watchkeeper_informer::{Entry, Informer, InformerMetrics};
+use watchkeeper_core::{Error, Freshness, Key, Source};
+use watchkeeper_informer::{Entry, Informer, InformerMetrics, Object};
 use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_supervision::Supervisor;
 
@@ -38,7 +38,7 @@ impl Follower {
 /// What an informer has to say.
 pub(super) enum News {
     /// An object is another, or is gone.
-    Changed(Follower, Key, Option<(Arc<Value>, Version)>),
+    Changed(Follower, Key, Option<Object<Value>>),
     /// Something could not be read: where, if that is known, and why.
     Rejected(Follower, Option<Key>, String),
     /// What could not be read can be now, or is gone.
@@ -144,10 +144,23 @@ impl Sources {
 
     /// The key of an object among all kinds of its source.
     pub(super) fn place(&self, follower: Follower, key: &Key) -> Key {
-        match self.followers.get(follower.0).and_then(|following| following.kind) {
+        match self.kind(follower) {
             Some(kind) => Key::new(Some(kind.names().2), &key.to_string()),
             None => key.clone(),
         }
+    }
+
+    /// The kind of the objects that an informer follows, if it is of a cluster. There, an object is called as its key says.
+    pub(super) fn kind(&self, follower: Follower) -> Option<InputKind> {
+        self.followers.get(follower.0).and_then(|following| following.kind)
+    }
+
+    /// Which informer tells of the objects of a kind that a source has.
+    pub(super) fn follower(&self, number: usize, kind: InputKind) -> Option<Follower> {
+        let tells = |following: &Following| {
+            following.number == number && following.kind.is_none_or(|told| told == kind)
+        };
+        self.followers.iter().position(tells).map(Follower)
     }
 
     /// The name of the source that an informer follows.
@@ -310,7 +323,16 @@ fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
         kind: name.to_owned(),
         plural: plural.to_owned(),
     };
+    // What nobody reads here is not kept: what was applied last is as large as an object.
+    let dropped = [
+        "/metadata/annotations",
+        "/metadata/finalizers",
+        "/metadata/ownerReferences",
+        "/metadata/resourceVersion",
+        "/metadata/uid",
+    ];
     let source = Kubernetes::resource(connection.clone(), &resource);
+    let source = dropped.into_iter().fold(source, Kubernetes::drop);
     match kind {
         InputKind::Secret => source.fields("type=kubernetes.io/tls"),
         _ => source,
@@ -326,13 +348,8 @@ async fn read(
 ) {
     while let Some(entry) = entries.recv().await {
         let piece = match entry {
-            Entry::Changed(change) => match &change.new {
-                None => News::Changed(follower, change.key, None),
-                Some(object) => match object.get() {
-                    Ok(value) => News::Changed(follower, change.key, Some((value, object.version().clone()))),
-                    Err(error) => News::Rejected(follower, Some(change.key), error.detail),
-                },
-            },
+            // It is decoded when it is its turn: trees of all that waits would take more memory than all else.
+            Entry::Changed(change) => News::Changed(follower, change.key, change.new),
             Entry::Complete(_) | Entry::Resumed => News::Synced(follower),
             Entry::Rejected(rejection) => News::Rejected(follower, rejection.key, rejection.detail),
             Entry::Mended(key) => News::Mended(follower, key),

@@ -4,18 +4,17 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use watchkeeper_core::{Error, Key, ObjectStatus, Source, Version};
+use watchkeeper_core::{Error, Key, ObjectStatus, Source};
 use watchkeeper_go::Time;
+use watchkeeper_informer::Object;
 use watchkeeper_supervision::Supervisor;
 
 use super::sources::Follower;
 use crate::compile::Report;
 use crate::kinds::standard;
-use crate::object::ObjectId;
-use crate::packed_json::PackedJson;
 
 /// The name of the task that writes statuses.
 const TASK: &str = "statuses";
@@ -27,9 +26,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Writes what became of objects back to where they came from, if that takes it.
 pub(super) struct Statuses {
     sources: Vec<Arc<dyn Source>>,
-    /// By the number of the source: two may have the same object.
-    seen: HashMap<(usize, ObjectId), Seen>,
-    queue: mpsc::UnboundedSender<Written>,
+    queue: Queue,
     writer: JoinHandle<()>,
 }
 
@@ -38,27 +35,33 @@ struct Written {
     follower: Follower,
     source: Arc<dyn Source>,
     status: ObjectStatus,
+    /// Its number among all.
+    number: u64,
 }
 
-/// The state of an object that was seen last.
-struct Seen {
-    follower: Follower,
-    key: Key,
-    version: Version,
-    status: PackedJson,
+/// Of each object, the number of the status that was queued last: those before are not tried any more.
+type Newest = Arc<Mutex<HashMap<(Follower, Key), u64>>>;
+
+/// The way to the writer.
+struct Queue {
+    statuses: mpsc::UnboundedSender<Written>,
+    newest: Newest,
+    count: u64,
 }
 
 impl Statuses {
     pub(super) fn start(sources: Vec<Arc<dyn Source>>, supervisor: &Supervisor) -> Self {
-        let (queue, statuses) = mpsc::unbounded_channel();
-        let supervisor = supervisor.clone();
+        let (queue, statuses) = Queue::new();
+        let (newest, supervisor) = (Arc::clone(&queue.newest), supervisor.clone());
         let writer = tokio::spawn(async move {
-            let state = (statuses, supervisor.clone());
+            let state = (statuses, newest, supervisor.clone());
             supervisor
-                .run_with(TASK, state, |(statuses, supervisor)| Box::pin(write(statuses, supervisor)))
+                .run_with(TASK, state, |(statuses, newest, supervisor)| {
+                    Box::pin(write(statuses, newest, supervisor))
+                })
                 .await;
         });
-        Self { sources, seen: HashMap::new(), queue, writer }
+        Self { sources, queue, writer }
     }
 
     fn source(&self, follower: Follower) -> Option<&Arc<dyn Source>> {
@@ -66,41 +69,35 @@ impl Statuses {
         source.capabilities().status_write_back.then_some(source)
     }
 
-    /// Notes the state of an object that a source has.
-    pub(super) fn seen(
-        &mut self,
-        id: (usize, ObjectId),
-        follower: Follower,
-        key: &Key,
-        version: Version,
-        object: &Value,
-    ) {
-        if !id.1.kind.has_status() || self.source(follower).is_none() {
-            return;
-        }
-        let status = PackedJson::of(object.get("status").unwrap_or(&Value::Null));
-        self.seen.insert(id, Seen { follower, key: key.clone(), version, status });
-    }
-
-    /// Forgets an object that a source does not have any more.
-    pub(super) fn gone(&mut self, id: &(usize, ObjectId)) {
-        self.seen.remove(id);
-    }
-
-    /// Writes what became of an object, unless that is what its status says already.
-    pub(super) fn tell(&mut self, report: &Report) {
-        let Some(seen) = self.seen.get(&(report.source, report.id.clone())) else { return };
-        let Some(source) = self.source(seen.follower) else { return };
-        let before = seen.status.read();
+    /// Writes what became of an object that an informer has, unless that is what its status says already.
+    pub(super) fn tell(&mut self, report: &Report, follower: Follower, object: &Object<Value>) {
+        let Some(source) = self.source(follower).filter(|_| report.id.kind.has_status()) else { return };
+        // It could be decoded when it was told of.
+        let Ok(value) = object.get() else { return };
+        let before = &value["status"];
         let status = match &report.status {
-            Some(wanted) => standard_status(wanted, &before),
-            None => status(report, &before),
+            Some(wanted) => standard_status(wanted, before),
+            None => status(report, before),
         };
         let Some(status) = status else { return };
         let json = status.to_string().into_bytes();
-        let status = ObjectStatus::new(seen.key.clone(), seen.version.clone(), json);
+        let status = ObjectStatus::new(object.key().clone(), object.version().clone(), json);
+        let source = Arc::clone(source);
+        self.queue.push(follower, source, status);
+    }
+}
+
+impl Queue {
+    fn new() -> (Self, mpsc::UnboundedReceiver<Written>) {
+        let (sender, statuses) = mpsc::unbounded_channel();
+        (Self { statuses: sender, newest: Newest::default(), count: 0 }, statuses)
+    }
+
+    fn push(&mut self, follower: Follower, source: Arc<dyn Source>, status: ObjectStatus) {
+        self.count += 1;
+        self.newest.lock().insert((follower, status.key.clone()), self.count);
         // The writer lives as long as this.
-        let _ = self.queue.send(Written { follower: seen.follower, source: Arc::clone(source), status });
+        let _ = self.statuses.send(Written { follower, source, status, number: self.count });
     }
 }
 
@@ -195,39 +192,46 @@ fn stamp(conditions: &mut Value, before: &Value, now: &str) {
     }
 }
 
-/// Of each object, the number of the status that was queued last: those before are not tried any more.
-type Newest = Arc<Mutex<HashMap<(Follower, Key), u64>>>;
-
-async fn write(statuses: &mut mpsc::UnboundedReceiver<Written>, supervisor: &Supervisor) {
+/// Writes what is queued. A status gets a task when it is its turn, and none is left when all are written: of a task, more is kept than of what
+/// waits.
+async fn write(statuses: &mut mpsc::UnboundedReceiver<Written>, newest: &Newest, supervisor: &Supervisor) {
     let turns = Arc::new(Semaphore::new(AT_A_TIME));
-    let newest = Newest::default();
     let mut tasks = tokio::task::JoinSet::new();
-    let mut count = 0;
-    while let Some(written) = statuses.recv().await {
+    loop {
+        let written = tokio::select! {
+            written = statuses.recv() => written,
+            Some(_) = tasks.join_next() => continue,
+        };
+        let (Some(written), Ok(turn)) = (written, Arc::clone(&turns).acquire_owned().await) else { return };
         while tasks.try_join_next().is_some() {}
-        count += 1;
-        newest.lock().insert((written.follower, written.status.key.clone()), count);
-        let (turns, newest, supervisor) = (Arc::clone(&turns), Arc::clone(&newest), supervisor.clone());
+        let (turns, newest, supervisor) = (Arc::clone(&turns), Arc::clone(newest), supervisor.clone());
         tasks.spawn(async move {
             let key = written.status.key.clone();
-            supervisor.caught_async(TASK, &key, write_one(&written, &turns, &newest, count)).await;
+            supervisor.caught_async(TASK, &key, write_one(&written, turn, &turns, &newest)).await;
             let mut newest = newest.lock();
-            if newest.get(&(written.follower, key.clone())) == Some(&count) {
+            if newest.get(&(written.follower, key.clone())) == Some(&written.number) {
                 newest.remove(&(written.follower, key));
+            }
+            if newest.is_empty() {
+                newest.shrink_to_fit();
             }
         });
     }
 }
 
 /// Writes the status of one object, again and again if that fails, until a newer one is to be written.
-async fn write_one(written: &Written, turns: &Semaphore, newest: &Newest, number: u64) {
-    let Written { follower, source, status } = written;
+async fn write_one(
+    written: &Written,
+    mut turn: OwnedSemaphorePermit,
+    turns: &Arc<Semaphore>,
+    newest: &Newest,
+) {
+    let Written { follower, source, status, number } = written;
     let mut wait = RETRY.0;
     loop {
-        if newest.lock().get(&(*follower, status.key.clone())) != Some(&number) {
+        if newest.lock().get(&(*follower, status.key.clone())) != Some(number) {
             return;
         }
-        let Ok(turn) = turns.acquire().await else { return };
         let done = source.write_status(status.clone()).await;
         // Others have their turn while this one waits.
         drop(turn);
@@ -244,6 +248,8 @@ async fn write_one(written: &Written, turns: &Semaphore, newest: &Newest, number
         }
         sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
         wait = (wait * 2).min(RETRY.1);
+        let Ok(again) = Arc::clone(turns).acquire_owned().await else { return };
+        turn = again;
     }
 }
 
@@ -251,7 +257,7 @@ async fn write_one(written: &Written, turns: &Semaphore, newest: &Newest, number
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    use watchkeeper_core::{Capabilities, Feed, Follow, Order, Start, StatusWritten};
+    use watchkeeper_core::{Capabilities, Feed, Follow, Order, Start, StatusWritten, Version};
 
     use super::*;
 
@@ -289,14 +295,13 @@ mod tests {
         let taken = Arc::<Mutex<Vec<Vec<u8>>>>::default();
         let source: Arc<dyn Source> =
             Arc::new(Reluctant { refuses: AtomicU32::new(20), taken: Arc::clone(&taken) });
-        let (queue, mut statuses) = mpsc::unbounded_channel();
-        let writer = tokio::spawn(async move { write(&mut statuses, &Supervisor::default()).await });
+        let (mut queue, mut statuses) = Queue::new();
+        let newest = Arc::clone(&queue.newest);
+        let writer = tokio::spawn(async move { write(&mut statuses, &newest, &Supervisor::default()).await });
         for text in ["first", "second"] {
             let key = Key::new(Some("default"), "hello");
             let status = ObjectStatus::new(key, Version::from("1"), text);
-            queue
-                .send(Written { follower: Follower::default(), source: Arc::clone(&source), status })
-                .unwrap();
+            queue.push(Follower::default(), Arc::clone(&source), status);
             sleep(Duration::from_secs(10)).await;
         }
         sleep(Duration::from_secs(3_600)).await;

@@ -117,7 +117,9 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         return ended(exchange, response);
     };
     let version = parts.version;
-    action.request_headers.apply(&mut parts.headers);
+    if let Some(edits) = &action.request_headers {
+        edits.apply(&mut parts.headers);
+    }
     // With the path and the host of the client: the backend that gets the copy may want others.
     let copied = mirrored(&exchange, action).map(|backend| (backend, parts.clone()));
     if address(&mut parts, &order, action, backend).is_none() {
@@ -175,7 +177,7 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
             PathAndQuery::try_from(text).ok()?
         }
     };
-    let host = action.host.as_ref().or(backend.host.as_ref()).unwrap_or(&order.host);
+    let host = action.host.as_deref().or(backend.host.as_ref()).unwrap_or(&order.host);
     let transport = &backend.transport;
     if transport.http2 {
         let authority = Authority::try_from(host.as_bytes()).ok()?;
@@ -383,7 +385,7 @@ fn nowhere(none: NoEndpoint) -> Response {
 
 /// The backend that gets a copy of a request, if it is the turn of this one.
 fn mirrored(exchange: &Exchange, action: &Action) -> Option<Arc<Backend>> {
-    let (key, percent) = action.mirror.as_ref()?;
+    let (key, percent) = action.mirror.as_deref()?;
     if fastrand::u8(..100) >= *percent {
         return None;
     }
@@ -438,7 +440,9 @@ fn deliver(
     }
     let (mut head, incoming) = response.into_parts();
     hop::remove(&mut head.headers);
-    action.response_headers.apply(&mut head.headers);
+    if let Some(edits) = &action.response_headers {
+        edits.apply(&mut head.headers);
+    }
     if let Some(rules) = &action.cors {
         tell_origin(rules, order.cross.as_ref(), &mut head.headers);
     }

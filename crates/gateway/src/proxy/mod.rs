@@ -280,7 +280,7 @@ async fn route(
         response
     })?;
     let action = &rule.action;
-    let cors = action.cors.as_ref();
+    let cors = action.cors.as_deref();
     let cross = cors.and_then(|rules| CrossOrigin::of(rules, &parts.method, &parts.headers));
     if let Some((rules, cross)) = cors.zip(cross.as_ref())
         && let Some(answer) = cross.preflight(rules, &parts.headers)
@@ -319,7 +319,9 @@ async fn route(
     }
     match answer {
         Some(mut response) => {
-            rule.action.response_headers.apply(response.headers_mut());
+            if let Some(edits) = &rule.action.response_headers {
+                edits.apply(response.headers_mut());
+            }
             tell_life(table.api(&rule.route.key), &mut response);
             if let Some(rules) = &rule.action.cors {
                 answer::tell_origin(rules, cross.as_ref(), response.headers_mut());

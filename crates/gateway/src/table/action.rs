@@ -8,28 +8,30 @@ use http::{Method, StatusCode};
 use watchkeeper_core::Key;
 
 /// What is done with the requests of a rule.
+///
+/// There are as many of these as rules, and most have few of the filters: those that are large are elsewhere.
 #[derive(Debug, Default)]
 pub struct Action {
     /// Who may read responses in a browser.
-    pub cors: Option<CorsRules>,
+    pub cors: Option<Box<CorsRules>>,
     /// The AIGatewayConfig whose models are called.
     pub ai: Option<Key>,
     /// The McpRoute whose tools are used.
     pub mcp: Option<Key>,
     /// An answer without a backend.
-    pub answer: Option<Answer>,
+    pub answer: Option<Box<Answer>>,
     /// Another host for the backend.
-    pub host: Option<HeaderValue>,
+    pub host: Option<Box<HeaderValue>>,
     /// Another path for the backend.
     pub path: Option<NewPath>,
     /// Changes of the headers of the request.
-    pub request_headers: HeaderEdits,
+    pub request_headers: Option<Box<HeaderEdits>>,
     /// Changes of the headers of the response.
-    pub response_headers: HeaderEdits,
+    pub response_headers: Option<Box<HeaderEdits>>,
     /// Which backend gets copies, and of how many of a hundred requests.
-    pub mirror: Option<(Key, u8)>,
+    pub mirror: Option<Box<(Key, u8)>>,
     /// Which responses are compressed.
-    pub compress: Option<Compression>,
+    pub compress: Option<Box<Compression>>,
     /// Where requests go.
     pub backends: Backends,
     /// How long things may take.
@@ -213,7 +215,7 @@ impl Default for Retry {
         Self {
             attempts: 1,
             after_sending: false,
-            statuses: Arc::new([]),
+            statuses: Arc::default(),
             non_idempotent: false,
             backoff: Duration::from_millis(25),
         }

@@ -102,7 +102,9 @@ impl Catalog {
             file.kept = before;
         }
         for key in file.objects.iter().map(|(key, _)| key).chain(&file.kept) {
-            self.holders.entry(key.clone()).or_default().push(path.to_path_buf());
+            // With room for one: there are as many of these as objects, and hardly ever more than one for each.
+            let holders = self.holders.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
+            holders.push(path.to_path_buf());
             affected.insert(key.clone());
         }
         self.files.insert(path.to_path_buf(), file);

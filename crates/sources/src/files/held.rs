@@ -37,7 +37,7 @@ impl Held {
         self.remove(path);
         let path: Arc<Path> = path.into();
         for key in &keys {
-            let paths = self.paths.entry(key.clone()).or_default();
+            let paths = self.paths.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
             if !paths.contains(&path) {
                 paths.push(Arc::clone(&path));
             }

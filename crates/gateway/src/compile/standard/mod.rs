@@ -303,14 +303,13 @@ impl Compiler {
             Ok(_) => return Err(problems),
             Err(more) => return Err([problems, more].concat()),
         };
-        let stats = Arc::clone(self.stats.entry(table_key.clone()).or_default());
         let source = route::Source {
             key: &table_key,
             created: input.created.as_ref(),
             listeners: Some(listeners.into()),
             backend: &backend_key,
             standard: true,
-            stats,
+            stats: self.stats(&table_key),
         };
         let own = GatewayRouteSpec { listeners: Vec::new(), hosts: spec.hostnames, rules };
         let route = route::compile_spec(&own, source)?;
@@ -324,14 +323,15 @@ impl Compiler {
         self.standard.services.set(key, Vec::new());
         self.note_attached(key, RouteState::default());
         self.standard.routes.remove(key);
-        self.stats.remove(&route_key(key));
         self.remove_standard_route(&route_key(key));
+        self.stats.remove(&route_key(key));
     }
 
     fn remove_standard_route(&mut self, key: &Key) {
         let backends = self.backend_users.by_user.get(key).cloned().unwrap_or_default();
         self.backend_users.set(key, Vec::new());
         if let Some(route) = self.table.remove_route(key) {
+            self.stats.insert(key.clone(), Arc::clone(&route.head.stats));
             self.touch_doubles(&route);
             self.touch_policies(&Attachment::Route(key.clone()));
         }

@@ -44,16 +44,8 @@ const FEATURES: [&str; 24] = [
 impl Compiler {
     /// What became of an object of Gateway API; `None` if it is not for this controller.
     pub(in super::super) fn standard_report(&self, id: &ObjectId, entry: &Entry) -> Option<Report> {
-        let ((source, _), input) = entry.candidates.first_key_value()?;
-        let mut report = Report {
-            id: id.clone(),
-            source: *source,
-            generation: input.generation,
-            accepted: Condition::good("Accepted"),
-            resolved: Condition::good("ResolvedRefs"),
-            programmed: Condition::good("Programmed"),
-            status: None,
-        };
+        let form = entry.first()?;
+        let mut report = Report::of_served(id.clone(), form.place.0, form.input.generation);
         let status = match id.kind {
             InputKind::GatewayClass => {
                 let is_ours = self.standard.classes.iter().any(|class| class == id.key.name());
@@ -161,7 +153,7 @@ impl Compiler {
 
     fn route_status(&self, entry: &Entry, report: &mut Report) -> Option<Value> {
         let state = self.standard.routes.get(&report.id.key)?;
-        let wrong = Condition::of("UnsupportedValue", &entry.problems);
+        let wrong = Condition::of("UnsupportedValue", &entry.notes().problems);
         let resolved = state.unresolved.as_ref().map_or(Condition::good("ResolvedRefs"), condition);
         let mut parents = Vec::new();
         for (parent, attached) in &state.parents {
