@@ -45,10 +45,11 @@ impl Mailbox {
         Self { inner: Mutex::new(inner), capacity: capacity.max(1) }
     }
 
-    /// A revision is put in as a whole or not at all, so that reading on from a revision repeats nothing.
+    /// A revision is put in as a whole or not at all, so that reading on from a revision repeats nothing. Nothing comes after what was lost: who was told of
+    /// it would believe to have been told of everything before.
     fn push(&self, event: &Arc<Event>) -> Option<Waker> {
         let mut inner = self.inner.lock();
-        if inner.missed.is_some() {
+        if inner.missed.is_some() || inner.lost {
             return None;
         }
         let continued = inner.events.back().is_some_and(|last| last.revision == event.revision);
@@ -160,6 +161,20 @@ mod tests {
                 prop_assert_eq!(told, usize::from(key.starts_with(prefix)), "{} of {}", prefix, key);
             }
         }
+    }
+
+    #[cfg(feature = "etcd")]
+    #[test]
+    fn nothing_is_told_after_something_was_lost() {
+        let mut hub = Hub::default();
+        let mailbox = Arc::new(open(10));
+        hub.add(b"/", Arc::clone(&mailbox));
+        hub.tell(&event("/a", 1), &mut Vec::new());
+        hub.lose(&mut Vec::new());
+        hub.tell(&event("/a", 9), &mut Vec::new());
+        let inner = mailbox.inner.lock();
+        let kept: Vec<_> = inner.events.iter().map(|event| event.revision).collect();
+        assert_eq!((kept, inner.lost), (vec![1], true));
     }
 
     #[test]
