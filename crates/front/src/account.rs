@@ -39,12 +39,12 @@ impl Account {
         self.heavy.load(Ordering::Relaxed)
     }
 
-    /// Does some work, which begins now, and charges the time that it takes.
-    pub(crate) fn charged<T>(&self, begin: Instant, work: impl FnOnce() -> T) -> T {
+    /// Does some work, which begins now, and charges the time that it takes. Says when it ended.
+    pub(crate) fn charged<T>(&self, begin: Instant, work: impl FnOnce() -> T) -> (T, Instant) {
         let done = work();
         let end = Instant::now();
         self.charge(end.duration_since(self.epoch), end.duration_since(begin));
-        done
+        (done, end)
     }
 
     /// Charges the time used until `now`, which is counted from the beginning of the account.

@@ -14,6 +14,8 @@ use crate::account::{Account, nanoseconds};
 /// How long heavy work is polled at once, after the runtime has looked at its sockets and before it does so again. A light client
 /// waits for so much of it; and a step of most requests takes a tenth of it, so that few of them pay for that look.
 const SLICE: Duration = Duration::from_micros(300);
+/// After so long without heavy work, the runtime has had time to look at its sockets by itself.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Lets the work of clients that use much processor time take turns, so that others do not wait for all of it.
 ///
@@ -27,7 +29,8 @@ const SLICE: Duration = Duration::from_micros(300);
 ///   its sockets and at other tasks once; with that, another slice begins.
 /// - In line, accounts take turns; the work of one account is polled in the order in which it came. Who has more work, or more
 ///   connections, gets no more turns.
-/// - Nothing is held back: while there is heavy work and nothing else to do, all threads do it.
+/// - Nothing is held back: while there is heavy work and nothing else to do, all threads do it. Who is heavy and alone, and waits for each answer
+///   before it asks for the next, waits for no turns.
 ///
 /// The length of one poll is not limited here; [`FairSocket`](crate::fair_socket::FairSocket) does that.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub(crate) struct Gate {
     epoch: Instant,
     /// When the slice ends, in nanoseconds since `epoch`.
     slice_end: AtomicU64,
+    /// When a step of heavy work ended last.
+    last: AtomicU64,
 }
 
 /// A place in line; given up when it is dropped.
@@ -74,6 +79,7 @@ impl Gate {
             slice,
             epoch: Instant::now(),
             slice_end: AtomicU64::new(0),
+            last: AtomicU64::new(0),
         })
     }
 
@@ -87,6 +93,10 @@ impl Gate {
         if !account.is_heavy() || (self.waiting.load(Ordering::Relaxed) == 0 && self.is_in_slice(now)) {
             return None;
         }
+        if self.waiting.load(Ordering::Relaxed) == 0 && self.paused(now) {
+            self.begin_slice(now);
+            return None;
+        }
         let _place = Place::in_line(&self.waiting);
         // The semaphores are never closed.
         let line = account.line.acquire().await.ok()?;
@@ -94,13 +104,34 @@ impl Gate {
         if !self.is_in_slice(Instant::now()) {
             // The runtime goes on with this after it has looked at its sockets.
             yield_now().await;
-            self.slice_end.store(nanoseconds(self.epoch.elapsed() + self.slice), Ordering::Relaxed);
+            self.begin_slice(Instant::now());
         }
         Some(turn)
     }
 
+    fn begin_slice(&self, now: Instant) {
+        self.slice_end.store(self.since_epoch(now + self.slice), Ordering::Relaxed);
+    }
+
+    /// Whether nothing heavy was done for a while.
+    fn paused(&self, now: Instant) -> bool {
+        let since = self.last.load(Ordering::Relaxed).saturating_add(nanoseconds(PAUSE));
+        since < self.since_epoch(now)
+    }
+
+    /// Some work was done until now.
+    fn worked(&self, account: &Account, now: Instant) {
+        if account.is_heavy() {
+            self.last.store(self.since_epoch(now), Ordering::Relaxed);
+        }
+    }
+
+    fn since_epoch(&self, now: Instant) -> u64 {
+        nanoseconds(now.duration_since(self.epoch))
+    }
+
     fn is_in_slice(&self, now: Instant) -> bool {
-        nanoseconds(now.duration_since(self.epoch)) < self.slice_end.load(Ordering::Relaxed)
+        self.since_epoch(now) < self.slice_end.load(Ordering::Relaxed)
     }
 }
 
@@ -144,7 +175,9 @@ impl Payer {
             if turn.is_some() {
                 begin = Instant::now();
             }
-            let step = poll_fn(|cx| Poll::Ready(account.charged(begin, || work.as_mut().poll(cx)))).await;
+            let (step, end) =
+                poll_fn(|cx| Poll::Ready(account.charged(begin, || work.as_mut().poll(cx)))).await;
+            self.gate.worked(account, end);
             drop(turn);
             match step {
                 Poll::Ready(done) => return done,
@@ -181,6 +214,22 @@ mod tests {
 
     fn light(gate: &Arc<Gate>) -> Arc<Payer> {
         Payer::new(Arc::clone(gate), gate.account())
+    }
+
+    #[test]
+    fn a_slice_begins_by_itself_after_a_pause_and_only_then() {
+        let gate = Gate::new(1, SLICE);
+        let account = gate.account();
+        account.overdraw();
+        let now = Instant::now();
+        gate.worked(&account, now);
+        assert!(!gate.paused(now + PAUSE));
+        assert!(gate.paused(now + PAUSE + Duration::from_nanos(1)));
+        // What light accounts do is no heavy work.
+        gate.worked(&gate.account(), now + 2 * PAUSE);
+        assert!(gate.paused(now + 2 * PAUSE));
+        gate.begin_slice(now);
+        assert!(gate.is_in_slice(now + SLICE - Duration::from_nanos(1)) && !gate.is_in_slice(now + SLICE));
     }
 
     /// The order in which work was done.
